@@ -121,7 +121,7 @@ impl RunRow<'_> {
             kernel: Cow::Borrowed(kernel),
             device: Cow::Owned(device_name(device)),
             host: Cow::Borrowed(host_name(host)),
-            settings: Cow::Owned(run.setting()),
+            settings: Cow::Owned(run.tunables_text()),
             seed: run.seed,
             repeat: run.repeat,
         }

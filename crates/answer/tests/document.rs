@@ -1,8 +1,6 @@
 //! The result document, written and read again.
 
-use hoistway_answer::document::{
-    FailedProcesses, Front, JobSummary, REVISION, ReadError, Run, RunVariant, SetupSummary,
-};
+use hoistway_answer::document::{FailedProcesses, Front, JobSummary, REVISION, ReadError, Run, RunLabel, SetupSummary};
 use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::{Direction, ProcessResult, Settling};
 use serde_json::{Map, Value, json};
@@ -67,7 +65,7 @@ fn document() -> ResultsDocument {
             research: None,
             tunables: Map::from_iter([("nr_requests".to_owned(), Value::from(64))]),
             queue_files: Map::new(),
-            variant: RunVariant::new("none", Map::new()),
+            variant: RunLabel::new("none", Map::new()),
             setup: 0,
             repeat: 0,
             seed: 7,
@@ -141,7 +139,7 @@ fn one_scheduler_on_several_kernels_is_several_variants() {
     document.setups = vec![here("4.19"), here("6.18")];
     let run = |setup, kernel: &str| Run {
         setup,
-        variant: RunVariant::new("none", Map::from_iter([("kernel".to_owned(), Value::from(kernel))])),
+        variant: RunLabel::new("none", Map::from_iter([("kernel".to_owned(), Value::from(kernel))])),
         ..document.runs[0].clone()
     };
     document.runs = vec![run(0, "4.19"), run(1, "6.18")];

@@ -238,7 +238,7 @@ fn a_tunables_default_is_the_reference_wherever_it_stands_and_a_guests_host_has_
     for (index, run) in document.runs.iter_mut().enumerate() {
         let value = if index < 3 { 100_000 } else { 2_000_000 };
         let settings = serde_json::from_value(json!({"read_lat_nsec": value})).unwrap();
-        run.variant = hoistway_answer::document::RunVariant::new("kyber", settings);
+        run.variant = hoistway_answer::document::RunLabel::new("kyber", settings);
         run.variant.is_default = index >= 3;
     }
     let kyber = verdict(&document);

@@ -13,6 +13,7 @@ use hoistway_answer::Figure as FigureKind;
 use hoistway_answer::analysis::widened;
 use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
+use hoistway_measure::Setting;
 use hoistway_measure::histogram::LatencyHistogram;
 use hoistway_program::{Change, Options, Program, ReplayOptions};
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario};
@@ -75,11 +76,10 @@ impl Figure {
 
 /// A recording with the settings of its queue.
 struct RecordingWithQueue {
-    scheduler: String,
     program: Program,
     preset: Preset,
     queue: QueueSettings,
-    tunables: Vec<(String, String)>,
+    setting: Setting,
 }
 
 /// The figures of a stream.
@@ -168,17 +168,15 @@ impl RecordingWithQueue {
         let preset = Preset::from_toml(&toml, &shown)?;
         let kernel: Kernel = needed("kernel")?.parse().map_err(|error| anyhow!("{shown}: kernel: {error}"))?;
         let cpus = needed("cpus")?.parse().with_context(|| format!("{shown}: cpus"))?;
-        let mut queue = QueueSettings::new(kernel, cpus);
+        let (queue, mut setting) = (QueueSettings::new(kernel, cpus), Setting::untouched(scheduler));
         if scheduler != "none" {
-            queue.nr_requests = Some(needed("nr_requests")?.parse().with_context(|| format!("{shown}: nr_requests"))?);
+            let requests: u32 = needed("nr_requests")?.parse().with_context(|| format!("{shown}: nr_requests"))?;
+            setting.write("nr_requests", &requests.to_string());
         }
         let latency_us = needed("wbt_lat_usec")?;
-        queue.attributes.push(("wbt_lat_usec".to_owned(), latency_us.to_owned()));
-        let tunables = text
-            .lines()
-            .filter_map(|line| line.strip_prefix("iosched.")?.split_once('='))
-            .map(|(name, text)| (name.to_owned(), text.trim().to_owned()))
-            .collect();
+        setting.write("wbt_lat_usec", latency_us);
+        let tunables = text.lines().filter_map(|line| line.strip_prefix("iosched.")?.split_once('='));
+        tunables.for_each(|(name, text)| setting.write(&Setting::file_of(name), text.trim()));
         let recording = ["blktrace.0.gz", "ftrace.txt.gz"].iter().map(|end| folder.join(format!("{base}.{end}")));
         let path = recording.into_iter().find(|path| path.exists()).ok_or_else(|| anyhow!("{base}: no recording"))?;
         let clock_hz = value("clock_hz").unwrap_or(CLOCK_HZ).parse().with_context(|| format!("{shown}: clock_hz"))?;
@@ -186,7 +184,7 @@ impl RecordingWithQueue {
         // Streams are matched by their position, so a stream with few I/Os must keep its place.
         let options = Options { ios_min: 1, ..Options::default() };
         let program = Program::infer(&mut recording, &path.display().to_string(), &options)?;
-        Ok(RecordingWithQueue { scheduler: scheduler.to_owned(), program, preset, queue, tunables })
+        Ok(RecordingWithQueue { program, preset, queue, setting })
     }
 
     /// The comparable streams, sorted by the names of their tasks and pid: a unique name, and the stream's index. What a stream does, by
@@ -235,15 +233,15 @@ fn predict(pair: &str, from: &RecordingWithQueue, to: &RecordingWithQueue) -> Re
             let all = || others.iter().chain([&base]).filter_map(|run| run[stream].as_ref()).map(of);
             let predicted = base[stream].as_ref().map_or(0.0, of);
             let (mut low, mut high) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
-            if is_hidden && from.scheduler != to.scheduler {
+            if is_hidden && from.setting.scheduler != to.setting.scheduler {
                 (low, high) = widened(kind, (low, high));
             }
             Figure { predicted, low, high, recorded: of(&recorded) }
         };
         predictions.push(Prediction {
             pair: pair.to_owned(),
-            from: from.scheduler.clone(),
-            to: to.scheduler.clone(),
+            from: from.setting.scheduler.clone(),
+            to: to.setting.scheduler.clone(),
             stream: name,
             is_hidden,
             iops: figure(FigureKind::Iops, |of| of.iops),
@@ -259,7 +257,7 @@ fn replayed(from: &RecordingWithQueue, to: &RecordingWithQueue, changes: &[Chang
     let shape = to.preset.shape();
     let options = ReplayOptions {
         changes: changes.to_vec(),
-        queue_depth: to.queue.config(&shape).scheduler_depth(),
+        queue_depth: to.queue.config_with(&shape, &to.setting).scheduler_depth(),
         device_bytes: shape.capacity_sectors * 512,
         ..ReplayOptions::default()
     };
@@ -278,7 +276,7 @@ fn replayed(from: &RecordingWithQueue, to: &RecordingWithQueue, changes: &[Chang
         host,
         runtime: None,
     };
-    let spec = RunSpec { scheduler: to.scheduler.clone(), tunables: to.tunables.clone(), guest: None, seed: 1 };
+    let spec = RunSpec { setting: to.setting.clone(), guest: None, seed: 1 };
     let result = hoistway_sim::run(&scenario, &spec, &Control::default())?;
     let mut figures = vec![None; from.program.streams.len()];
     for (result, stream) in result.processes.iter().zip(from.program.order(&options)) {

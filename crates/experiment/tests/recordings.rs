@@ -75,7 +75,7 @@ fn replayed(program: &Program, command_us: u64) -> Vec<ProcessResult> {
         host: Host::builtin("instant").unwrap(),
         runtime: None,
     };
-    let spec = RunSpec { scheduler: "noop".to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+    let spec = RunSpec::new("noop", 1);
     hoistway_sim::run(&scenario, &spec, &Control::default()).unwrap().processes
 }
 

@@ -67,11 +67,7 @@ fn a_search_finds_the_best_of_an_exhaustive_comparison() {
     let outcome = tuning.found.as_ref().unwrap();
     // Several settings are within the noise, so in so few runs any of them may be the best.
     assert!(reads(&best(&tuning).as_str()) <= 1.05 * reads(&exhaustive), "{exhaustive}: {}", best(&tuning));
-    assert!(
-        outcome.holds
-            && outcome.gain.unwrap().is_better()
-            && outcome.best.setting.queue_files.contains_key("nr_requests")
-    );
+    assert!(outcome.holds && outcome.gain.unwrap().is_better() && outcome.best.setting.text("nr_requests").is_some());
     assert_eq!(outcome.reference.setting, Setting::untouched("mq-deadline"));
     let first = &tuning.effects.iter().find(|effect| effect.scheduler.as_deref() == Some("mq-deadline")).unwrap();
     assert_eq!(first.knob, "nr_requests", "{:?}", tuning.effects);
@@ -95,10 +91,7 @@ fn unsatisfiable_conditions_yield_the_closest_setting() {
     let outcome = tuning.found.as_ref().unwrap();
     assert!(!outcome.holds);
     assert!(outcome.best.margins[0].unwrap().factor < 1.0 && outcome.best.margins[1].unwrap().factor > 1.0);
-    let four = Setting {
-        queue_files: [("nr_requests".to_owned(), "4".to_owned())].into(),
-        ..Setting::untouched("mq-deadline")
-    };
+    let four = Setting::untouched("mq-deadline").with("nr_requests", "4");
     assert_ne!(outcome.best.setting, four, "it has the fewest writes");
     assert!(tuning.rounds.iter().all(|round| round.settings.iter().all(|one| one.setting.scheduler == "mq-deadline")));
 }
@@ -239,7 +232,8 @@ struct Valley;
 
 impl Evaluate for Valley {
     fn figures(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Figures, Error> {
-        let number = |name: &str, usual: f64| setting.tunables.get(name).map_or(usual, |text| text.parse().unwrap());
+        let number =
+            |name: &str, usual: f64| setting.text(&Setting::file_of(name)).map_or(usual, |text| text.parse().unwrap());
         let distance = (number("fifo_batch", 16.0).max(1.0) / 64.0).ln().abs()
             + (number("writes_starved", 2.0).max(1.0) / 8.0).ln().abs();
         let of_scheduler = if setting.scheduler == "mq-deadline" { distance } else { 8.0 };
@@ -290,8 +284,7 @@ fn another_sampler_can_ask_for_figures_of_any_setting() {
     let search = trade(1);
     let evaluator = Evaluator::new(&search.comparison, &Alone).unwrap();
     assert_eq!(evaluator.schedulers().collect::<Vec<_>>(), ["none", "mq-deadline"]);
-    let setting =
-        Setting { tunables: [("fifo_batch".to_owned(), "1".to_owned())].into(), ..Setting::untouched("mq-deadline") };
+    let setting = Setting::untouched("mq-deadline").with("iosched/fifo_batch", "1");
     let run = evaluator.run(&setting, 7, None).unwrap();
     assert_eq!((run.seed, &run.tunables["fifo_batch"]), (7, &1.into()));
     assert_eq!(run.figures(), evaluator.figures(&setting, 7, None).unwrap());
@@ -301,8 +294,8 @@ fn another_sampler_can_ask_for_figures_of_any_setting() {
         assert!(error.contains(words), "{error}");
     };
     refuse(Setting::untouched("kyber"), "is not among the compared schedulers (expected one of none, mq-deadline)");
-    refuse(Setting { tunables: [("fifo_batch".to_owned(), "x".to_owned())].into(), ..setting.clone() }, "fifo_batch");
-    refuse(Setting { queue_files: [("nr_requests".to_owned(), "x".to_owned())].into(), ..setting }, "whole number");
+    refuse(setting.clone().with("iosched/fifo_batch", "x"), "fifo_batch");
+    refuse(setting.with("nr_requests", "x"), "whole number");
 }
 
 #[test]

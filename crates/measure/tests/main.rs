@@ -2,3 +2,4 @@
 
 mod fio_output;
 mod histogram;
+mod setting;

@@ -10,7 +10,7 @@ use hoistway_blk::ground::Nanos;
 use hoistway_engine::job::{JobError, JobSettings, LoadRun};
 use hoistway_engine::{Config, Engine, StartError};
 use hoistway_experiment::{Error, Field, JobFacts, PlannedRun, RunMeasurements, RunObserver, RunOutcome, Runner};
-use hoistway_measure::ProcessResult;
+use hoistway_measure::{ProcessResult, Setting};
 
 use crate::{RealPlan, cpus, error};
 
@@ -70,12 +70,11 @@ impl<'a> EngineRunner<'a> {
         let cannot_start =
             |why: StartError| error(Field::Schedulers, format!("{} {}: {why}", name(Field::Schedulers), row.scheduler));
         let engine = Engine::start(&config, backend).map_err(cannot_start)?;
-        let queue = row.queue_files.iter().map(|(file, text)| (Field::QueueFiles, file.clone(), file, text));
-        let tunables =
-            row.tunables.iter().map(|(tunable, text)| (Field::Tunables, format!("iosched/{tunable}"), tunable, text));
-        for (field, file, option_key, text) in queue.chain(tunables) {
-            engine.set_attribute(&file, text).map_err(|why| {
-                error(field, format!("{} {option_key}={text} under {}: {why}", name(field), row.scheduler))
+        for (file, text) in &row.setting.writes {
+            engine.set_attribute(file, text).map_err(|why| {
+                let field = if Setting::is_tunable(file) { Field::Tunables } else { Field::QueueFiles };
+                let key = Setting::plain_name(file);
+                error(field, format!("{} {key}={text} under {}: {why}", name(field), row.scheduler))
             })?;
         }
         let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,9 +3,10 @@
 //! Used by: `lib.rs`.
 //! Tests: `crates/hoistway/tests/cli/run.rs`.
 
-use hoistway_answer::document::{Front, RunVariant};
+use hoistway_answer::document::{Front, RunLabel};
 use hoistway_experiment::limits::REPEATS_MAX;
 use hoistway_experiment::{CallerEnvironment, Error, Field, PlannedRun, seeds};
+use hoistway_measure::Setting;
 use serde_json::Map;
 
 use crate::{RealExperiment, error};
@@ -54,14 +55,16 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
     for scheduler in (0..experiment.repeats).flat_map(|_| schedulers) {
         let repeat = rows.iter().filter(|row| row.scheduler == *scheduler).count();
         let own_tunables = tunables.iter().filter(|tunable| tunable.scheduler == *scheduler);
+        let mut setting = Setting::untouched(scheduler);
+        queue_files.iter().for_each(|file| setting.write(&file.file, &file.text));
+        own_tunables.for_each(|tunable| setting.write(&Setting::file_of(&tunable.name), &tunable.text));
         rows.push(PlannedRun {
             scheduler: scheduler.clone(),
             front: Front::Mq,
             ran_as: None,
             research: registry.find(scheduler).and_then(|row| row.outside_linux()).map(str::to_owned),
-            tunables: own_tunables.map(|tunable| (tunable.name.clone(), tunable.text.clone())).collect(),
-            queue_files: queue_files.iter().map(|file| (file.file.clone(), file.text.clone())).collect(),
-            variant: RunVariant::new(scheduler, Map::new()),
+            setting,
+            variant: RunLabel::new(scheduler, Map::new()),
             setup: 0,
             repeat: repeat as u32,
             seed: seeds[repeat],

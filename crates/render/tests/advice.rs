@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::place;
 
 use hoistway_answer::advice::{advice, check_name};
-use hoistway_answer::document::{Advice, Front, Run, RunVariant};
+use hoistway_answer::document::{Advice, Front, Run, RunLabel};
 use hoistway_answer::verdict::verdicts;
 use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::Direction;
@@ -107,7 +107,7 @@ fn settings_are_written_behind_the_scheduler_and_undone_with_it() {
     let set = |run: &mut Run| {
         run.tunables = tunables(&[("slice_idle", 0), ("low_latency", 0)]);
         run.queue_files = tunables(&[("nr_requests", 64)]);
-        run.variant = RunVariant::new("bfq", tunables(&[("nr_requests", 64)]));
+        run.variant = RunLabel::new("bfq", tunables(&[("nr_requests", 64)]));
     };
     document.runs.extend(runs("bfq", 5000.0, set));
     let advice = only(&advised(document, "vda")).clone();
@@ -133,7 +133,7 @@ fn settings_of_one(name: &str, before: Option<i64>, after: i64) -> ResultsDocume
     let with = |value: Option<i64>| {
         move |run: &mut Run| {
             let set: Vec<_> = value.map(|value| (name, value)).into_iter().collect();
-            run.variant = RunVariant::new("mq-deadline", tunables(&set));
+            run.variant = RunLabel::new("mq-deadline", tunables(&set));
             match name.strip_prefix("queue.") {
                 Some(file) => {
                     run.queue_files = tunables(&value.map(|value| (file, value)).into_iter().collect::<Vec<_>>())
@@ -327,7 +327,7 @@ fn each_place_is_advised_by_itself() {
     for run in &mut document.runs {
         let kernel = ["6.1", "6.18"][run.setup as usize];
         let settings = Map::from_iter([("kernel".to_owned(), json!(kernel))]);
-        run.variant = RunVariant::new(&run.scheduler, settings);
+        run.variant = RunLabel::new(&run.scheduler, settings);
     }
     let text = line(&advised(document, "vda"));
     let (first, second) = text.split_once("Commands for vda (hdd, Linux 6.18):").unwrap();
@@ -396,7 +396,7 @@ fn advice_to_keep_a_scheduler_in_a_place_omits_the_place() {
     let mut document = keep("none", "kyber");
     for run in &mut document.runs {
         let settings = Map::from_iter([("kernel".to_owned(), json!("6.18"))]);
-        run.variant = RunVariant::new(&run.scheduler, settings);
+        run.variant = RunLabel::new(&run.scheduler, settings);
     }
     document.setups = vec![place("ssd", "6.18", Some("none")), place("ssd", "6.12", Some("none"))];
     assert!(line(&advised(document, "vda")).contains("Nothing: keep none."));

@@ -305,7 +305,7 @@ fn each_place_has_a_separate_verdict() {
     document.runs.extend(elsewhere.runs.into_iter().map(|run| Run { setup: 1, ..run }));
     for run in &mut document.runs {
         let kernel = ["4.19", "6.18"][run.setup as usize];
-        run.variant = hoistway_answer::document::RunVariant::new(&run.scheduler, settings(kernel));
+        run.variant = hoistway_answer::document::RunLabel::new(&run.scheduler, settings(kernel));
     }
     document.setups = vec![at("4.19"), at("6.18")];
     let text = conclusion_text(&document);
@@ -381,7 +381,7 @@ fn a_setting_is_recommended_in_words_and_default_values_as_the_default() {
         let batch = if run.scheduler == "a" { 4 } else { 16 };
         run.scheduler = "mq-deadline".to_owned();
         run.tunables = serde_json::Map::from_iter([("fifo_batch".to_owned(), json!(batch))]);
-        run.variant = hoistway_answer::document::RunVariant::new("mq-deadline", run.tunables.clone());
+        run.variant = hoistway_answer::document::RunLabel::new("mq-deadline", run.tunables.clone());
         run.variant.is_default = batch == 16;
     }
     document.default_scheduler = Some("mq-deadline".to_owned());

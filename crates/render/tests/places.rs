@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::place;
 
-use hoistway_answer::document::{DiskGroup, JobSummary, Run, RunVariant, Statistics};
+use hoistway_answer::document::{DiskGroup, JobSummary, Run, RunLabel, Statistics};
 use hoistway_answer::verdict::verdicts;
 use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::Direction;
@@ -24,7 +24,7 @@ fn of_places(places: &Places<'_>) -> ResultsDocument {
     let run_of = |setup: u32, device: &str, scheduler: &str, iops: f64, repeat: u32| {
         let iops = iops * [1.0, 1.01, 0.995][repeat as usize];
         let jobs = vec![("a", 1, vec![direction(Direction::Read, iops, 1e9 / iops)])];
-        let variant = RunVariant::new(scheduler, Map::from_iter([("device".to_owned(), json!(device))]));
+        let variant = RunLabel::new(scheduler, Map::from_iter([("device".to_owned(), json!(device))]));
         Run { setup, repeat, variant, ..run(scheduler, jobs) }
     };
     let mut runs = Vec::new();
@@ -147,7 +147,7 @@ fn common_settings_of_places_are_stated_once_and_the_slowest_is_named() {
     document.setups[0].kernel = "6.1".to_owned();
     for (setup, run) in document.runs.iter_mut().enumerate() {
         let kernel = if setup < 3 { "6.1" } else { "7.2" };
-        run.variant = RunVariant::new("none", Map::from_iter([("kernel".to_owned(), json!(kernel))]));
+        run.variant = RunLabel::new("none", Map::from_iter([("kernel".to_owned(), json!(kernel))]));
     }
     let text = table(&Analysis::of(&document), &Style::default());
     let prose = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -164,7 +164,7 @@ fn if_the_judged_figure_is_equal_a_differing_rate_is_named() {
         document.setups[0].kernel = "6.1".to_owned();
         for (number, run) in document.runs.iter_mut().enumerate() {
             let (kernel, iops) = if number < 3 { ("6.1", 1000.0) } else { ("7.2", of_others) };
-            run.variant = RunVariant::new("none", Map::from_iter([("kernel".to_owned(), json!(kernel))]));
+            run.variant = RunLabel::new("none", Map::from_iter([("kernel".to_owned(), json!(kernel))]));
             let others = support::run("none", vec![("b", 1, vec![direction(Direction::Write, iops, 1e6)])]);
             run.jobs.extend(others.jobs.into_iter().map(|job| JobSummary { job: 1, ..job }));
         }

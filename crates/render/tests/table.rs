@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::place;
 
-use hoistway_answer::document::{FailedProcesses, Front, Run, RunVariant};
+use hoistway_answer::document::{FailedProcesses, Front, Run, RunLabel};
 use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::Direction;
 use hoistway_render::text::{Style, conclusion, csv, json, markdown, table};
@@ -41,7 +41,7 @@ fn a_table_for_each_job() {
 fn several_places_are_listed_and_their_rows_separated() {
     let reads = |iops| vec![("a", 1, vec![direction(Direction::Read, iops, 1e9 / iops)])];
     let place = |kernel: &str, setup, iops| Run {
-        variant: RunVariant::new("none", Map::from_iter([("kernel".to_owned(), json!(kernel))])),
+        variant: RunLabel::new("none", Map::from_iter([("kernel".to_owned(), json!(kernel))])),
         setup,
         ..run("none", reads(iops))
     };

@@ -18,7 +18,7 @@ fn name(name: &str) -> FigureName {
 }
 
 fn batch(text: &str) -> Setting {
-    Setting { tunables: [("fifo_batch".to_owned(), text.to_owned())].into(), ..Setting::untouched("mq-deadline") }
+    Setting::untouched("mq-deadline").with("iosched/fifo_batch", text)
 }
 
 fn change(factor: f64, half: f64) -> Change {

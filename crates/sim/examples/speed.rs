@@ -36,7 +36,7 @@ fn main() {
             host: Host::builtin(Host::DEFAULT).unwrap(),
             runtime: Some(runtime),
         };
-        let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: vec![], guest: None, seed: 1 };
+        let spec = RunSpec::new(scheduler, 1);
         let begin = Clock::now();
         let result = run(&scenario, &spec, &Control::default()).unwrap_or_else(|error| panic!("{scheduler}: {error}"));
         let took_s = begin.elapsed().as_secs_f64();

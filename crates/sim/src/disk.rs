@@ -17,6 +17,7 @@ use hoistway_blk::tags::TagSet;
 use hoistway_cgroup::{CostModel, IoCostQos, IoLatencyTarget, IoMax};
 use hoistway_device::Shape;
 use hoistway_legacy::{AnyQueue, all_schedulers};
+use hoistway_measure::Setting;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -73,8 +74,6 @@ pub struct QueueSettings {
     pub poll_queues: u16,
     /// Whether all devices are behind one controller and share its tags; they must be identical then.
     pub shared_tags: bool,
-    /// Scheduler tags; `None` for the kernel's default.
-    pub nr_requests: Option<u32>,
     /// `io.max` of cgroups, by their paths, for every device.
     pub io_max: Vec<(String, IoMax)>,
     /// `io.cost` of each of the load's files, in their order; empty if no device has it. It does not reach the host below guests.
@@ -94,8 +93,6 @@ pub struct QueueSettings {
     pub contention_options: ContentionOptions,
     /// The available schedulers.
     pub schedulers: Registry,
-    /// Files of `queue/` that are written before the run, with their values, except `nr_requests` and `scheduler`.
-    pub attributes: Vec<(String, String)>,
 }
 
 /// `io.cost` of a device.
@@ -119,19 +116,17 @@ impl QueueSettings {
             shared_tags: false,
             submitter_dispatches: false,
             contention_options: ContentionOptions::default(),
-            nr_requests: None,
             io_prio_class: Vec::new(),
             io_max: Vec::new(),
             io_cost: Vec::new(),
             io_weight: Vec::new(),
             io_latency: Vec::new(),
             schedulers: all_schedulers(),
-            attributes: Vec::new(),
             writes: Vec::new(),
         }
     }
 
-    /// The configuration of a queue over a device of this shape.
+    /// The configuration of a queue over a device of this shape, with the kernel's default settings.
     #[must_use]
     pub fn config(&self, shape: &Shape) -> QueueConfig {
         let sectors = |bytes: u32| (bytes / 512).max(1);
@@ -146,7 +141,7 @@ impl QueueSettings {
             arbitration: shape.arbitration,
             transport: shape.transport,
             host_wide_tags: shape.host_wide_tags,
-            nr_requests: self.nr_requests,
+            nr_requests: None,
             merging: Merging::Full,
             schedulers: self.schedulers.clone(),
             contention_options: self.contention_options,
@@ -168,6 +163,12 @@ impl QueueSettings {
             },
         }
     }
+
+    /// The configuration of a queue over a device of this shape, with the requests of a setting, as they are allocated with the queue.
+    #[must_use]
+    pub fn config_with(&self, shape: &Shape, setting: &Setting) -> QueueConfig {
+        QueueConfig { nr_requests: setting.nr_requests(), ..self.config(shape) }
+    }
 }
 
 impl SimulatedDisk {
@@ -176,12 +177,13 @@ impl SimulatedDisk {
     pub(crate) fn new(
         backing: Backing,
         settings: &QueueSettings,
-        scheduler: &str,
+        setting: &Setting,
         (number, seed): (usize, u64),
         tags: &mut Option<Arc<TagSet<Local>>>,
     ) -> Result<Self, ConfigError> {
+        let scheduler = setting.scheduler.as_str();
         let kernel = settings.schedulers.kernel_under(settings.kernel, scheduler);
-        let config = QueueSettings { kernel, ..settings.clone() }.config(backing.shape());
+        let config = QueueSettings { kernel, ..settings.clone() }.config_with(backing.shape(), setting);
         let config = QueueConfig { hint_seed: Some(hint_seed(seed)), ..config };
         let queue = if settings.shared_tags {
             AnyQueue::with_shared_tags(

@@ -21,15 +21,6 @@ pub struct Guests {
     pub weights: Vec<(String, u32)>,
 }
 
-/// The scheduler and tunables in all guests.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct GuestSpec {
-    /// The scheduler of every virtual disk.
-    pub scheduler: String,
-    /// The scheduler's tunables: name and text.
-    pub tunables: Vec<(String, String)>,
-}
-
 impl Guests {
     /// The cgroups of the guests on the host.
     pub(crate) fn cgroups(&self, files: &[String]) -> Cgroups {

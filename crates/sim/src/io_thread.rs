@@ -217,6 +217,7 @@ mod tests {
     use crate::disk::{QueueSettings, SimulatedDisk};
     use crate::driver::Backing;
     use crate::locks::LockMeter;
+    use hoistway_measure::Setting;
 
     /// A thread over a host's disk, with constant times: wake-up 7000 ns, submission 300 ns, completion 20 ns.
     struct Bench {
@@ -229,11 +230,13 @@ mod tests {
 
     impl Bench {
         fn new(nr_requests: Option<u32>) -> Bench {
+            let mut setting = Setting::untouched("mq-deadline");
+            nr_requests.iter().for_each(|requests| setting.write("nr_requests", &requests.to_string()));
             let builtin = VirtualDisk::builtin(VirtualDisk::DEFAULT).unwrap();
             let profile = VirtualDisk { wake_ns: [7000, 7000], submit_ns: 300, complete_ns: 20, ..builtin };
-            let settings = QueueSettings { nr_requests, ..QueueSettings::new(Kernel::V6_18, 1) };
+            let settings = QueueSettings::new(Kernel::V6_18, 1);
             let device = Backing::Device(Preset::builtin("null").unwrap().build(1));
-            let lower = SimulatedDisk::new(device, &settings, "mq-deadline", (0, 1), &mut None).unwrap();
+            let lower = SimulatedDisk::new(device, &settings, &setting, (0, 1), &mut None).unwrap();
             let (io_context, cgroup) = (IoContextId(1), CgroupId::ROOT);
             let identity = IoThreadIdentity { number: 1, lower: 2, io_context, cgroup, cpu: CpuId(0) };
             let shape = profile.shape(lower.driver.shape(), 2);

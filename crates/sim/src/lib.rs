@@ -34,7 +34,7 @@
 //!     host: Host::builtin(Host::DEFAULT).unwrap(),
 //!     runtime: None,
 //! };
-//! let spec = RunSpec { scheduler: "mq-deadline".to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+//! let spec = RunSpec::new("mq-deadline", 1);
 //! let result = run(&scenario, &spec, &Control::default()).unwrap();
 //! assert!(result.processes[0].total_ios() > 100);
 //! ```
@@ -68,7 +68,7 @@ mod workers;
 
 pub use administration::{Fate, Write};
 pub use disk::{DiskIoCost, QueueSettings};
-pub use guests::{GuestSpec, Guests};
+pub use guests::Guests;
 pub use host::{CPUS_MAX, Host};
 pub use locks::LockUse;
 pub use profile::ProfileError;

@@ -10,11 +10,11 @@ use hoistway_blk::queue::ConfigError;
 use hoistway_blk::sysfs::AttributeError;
 use hoistway_device::Preset;
 use hoistway_load::{Load, LoadError};
-use hoistway_measure::{IoCostSummary, IoLatencySummary, PageCacheSummary, ProcessResult};
+use hoistway_measure::{IoCostSummary, IoLatencySummary, PageCacheSummary, ProcessResult, Setting};
 
 use crate::administration::Fate;
 use crate::disk::QueueSettings;
-use crate::guests::{GuestSpec, Guests};
+use crate::guests::Guests;
 use crate::host::Host;
 use crate::locks::LockUse;
 
@@ -39,23 +39,27 @@ pub struct Scenario<'a> {
 /// One run: a scenario under one scheduler.
 #[derive(Clone, Debug)]
 pub struct RunSpec {
-    /// The scheduler of every queue; with guests, of the host's queue.
-    pub scheduler: String,
-    /// Its tunables: name and text, as written to sysfs.
-    pub tunables: Vec<(String, String)>,
-    /// The settings of the guests, if there are any.
-    pub guest: Option<GuestSpec>,
+    /// The setting of every queue; with guests, of the host's queue.
+    pub setting: Setting,
+    /// The setting of every virtual disk, if there are guests.
+    pub guest: Option<Setting>,
     /// Random seed of the run. The same seed gives the same load under all schedulers.
     pub seed: u64,
 }
 
 impl RunSpec {
+    /// A scheduler with its default settings, without guests.
+    #[must_use]
+    pub fn new(scheduler: &str, seed: u64) -> RunSpec {
+        RunSpec { setting: Setting::untouched(scheduler), guest: None, seed }
+    }
+
     /// Label in results: the scheduler, or the guests' scheduler over the host's.
     #[must_use]
     pub fn label(&self) -> String {
         match &self.guest {
-            Some(guest) => format!("{}-over-{}", guest.scheduler, self.scheduler),
-            None => self.scheduler.clone(),
+            Some(guest) => format!("{}-over-{}", guest.scheduler, self.setting.scheduler),
+            None => self.setting.scheduler.clone(),
         }
     }
 }

@@ -70,10 +70,10 @@ impl Statistics {
             choices: ChoiceCounter::default(),
         };
         // In a guest the load's files are on its virtual disks, with the guest's scheduler; the host's device comes last.
-        let file_scheduler = spec.guest.as_ref().map_or(&spec.scheduler, |guest| &guest.scheduler);
+        let file_scheduler = spec.guest.as_ref().map_or(&spec.setting.scheduler, |guest| &guest.scheduler);
         let mut disks: Vec<_> = scenario.workload.files.iter().map(|_| disk(file_scheduler)).collect();
-        disks.extend(scenario.guests.as_ref().map(|_| disk(&spec.scheduler)));
-        Statistics { disks, hz: kernel_under(&spec.scheduler).generation().hz, device: 0 }
+        disks.extend(scenario.guests.as_ref().map(|_| disk(&spec.setting.scheduler)));
+        Statistics { disks, hz: kernel_under(&spec.setting.scheduler).generation().hz, device: 0 }
     }
 
     /// The summaries at the end of a run.

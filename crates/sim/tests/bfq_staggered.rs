@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::support::{observe, spec};
+use crate::support::{observe, spec, writing};
 use hoistway_blk::ground::{CpuId, Kernel, Now};
 use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::Preset;
@@ -71,11 +71,11 @@ fn simulate(scheduler: &str, seed: u64) -> Vec<Rates> {
         null(&[("capacity_gb", "1.073741824"), ("hw_queues", "2"), ("queue_depth", "32"), ("delay_ns", "4000000")]);
     let host = "name = \"guest\"\ndescription = \"1 ns an instruction\"\nsubmit_ns = 12200\ncomplete_ns = 4000\n\
                 redirect_ns = 500\nwake_ns = [3000, 5000]\nworker_ns = [3000, 5000]\n";
-    let mut queue = QueueSettings::new(Kernel::V6_18, 2);
-    queue.attributes.push(("wbt_lat_usec".into(), "0".into()));
+    let queue = QueueSettings::new(Kernel::V6_18, 2);
+    let spec = writing(spec(scheduler, &[], seed), "wbt_lat_usec", "0");
     let host = Host::from_toml(host, "guest.toml").unwrap();
     let scenario = Scenario { workload: &workload, devices: vec![&device], guests: None, queue, host, runtime: None };
-    let (_, ended) = observe(&scenario, &spec(scheduler, &[], seed), Ended::default()).unwrap();
+    let (_, ended) = observe(&scenario, &spec, Ended::default()).unwrap();
     ended.0[1..].iter().map(Rates::from_window).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{observe, spec};
+use crate::support::{observe, spec, writing};
 use hoistway_blk::ground::{CpuId, Kernel, Now};
 use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::{Preset, PresetFile};
@@ -26,8 +26,7 @@ fn completed(device: &str, scheduler: &str, affinity: &str, cpu: u32, cache_cpus
     let job = format!("[a]\nfilename=/dev/sda\ndirect=1\nrw=randread\nsize=1m\ncpus_allowed={cpu}\n");
     let workload = JobFile::parse(&job, "test.fio", &Environment::empty()).unwrap().load;
     let preset = Preset::builtin(device).unwrap();
-    let mut queue = QueueSettings::new(Kernel::V6_18, 4);
-    queue.attributes.push(("rq_affinity".to_owned(), affinity.to_owned()));
+    let queue = QueueSettings::new(Kernel::V6_18, 4);
     let host = Host {
         cache_cpus,
         submit_ns: 1000,
@@ -39,7 +38,8 @@ fn completed(device: &str, scheduler: &str, affinity: &str, cpu: u32, cache_cpus
         ..Host::builtin("server").unwrap()
     };
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
-    let run = observe(&scenario, &spec(scheduler, &[], 1), Ends::default());
+    let spec = writing(spec(scheduler, &[], 1), "rq_affinity", affinity);
+    let run = observe(&scenario, &spec, Ends::default());
     let (result, ends) = run.unwrap();
     // Its last turn, which finds nothing to submit, takes as long as a submission.
     (ends.0.into_iter().collect(), (result.processes[0].cpu.system_ns - 1000) / result.ios)
@@ -79,12 +79,12 @@ fn equal_devices_interrupt_one_cpu_each_unless_behind_one_controller() {
             if shared_tags && scheduler == "cfq" {
                 continue; // A legacy queue has no tags to share.
             }
-            let mut queue = QueueSettings { shared_tags, ..QueueSettings::new(Kernel::V4_19, 4) };
-            queue.attributes.push(("rq_affinity".to_owned(), "0".to_owned()));
+            let queue = QueueSettings { shared_tags, ..QueueSettings::new(Kernel::V4_19, 4) };
             let host = Host::builtin("server").unwrap();
             let scenario =
                 Scenario { workload: &workload, devices: vec![&preset; 3], guests: None, queue, host, runtime: None };
-            let (_, ends) = observe(&scenario, &spec(scheduler, &[], 1), Ends::default()).unwrap();
+            let spec = writing(spec(scheduler, &[], 1), "rq_affinity", "0");
+            let (_, ends) = observe(&scenario, &spec, Ends::default()).unwrap();
             assert_eq!(ends.0.into_iter().collect::<Vec<_>>(), expected, "{scheduler}");
         }
     }
@@ -120,11 +120,11 @@ fn work_that_is_passed_on_is_done_after_the_interrupts_that_its_cpu_has_already(
                cpus_allowed=0-1\ncpus_allowed_policy=split\n";
     let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
     let preset = fast_with_interrupt();
-    let mut queue = QueueSettings::new(Kernel::V6_18, 2);
-    queue.attributes.push(("rq_affinity".to_owned(), "2".to_owned()));
+    let queue = QueueSettings::new(Kernel::V6_18, 2);
     let host = Host { complete_ns: 1000, redirect_ns: 20, ..Host::builtin("server").unwrap() };
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
-    let (result, times) = observe(&scenario, &spec("none", &[], 1), Times::default()).unwrap();
+    let spec = writing(spec("none", &[], 1), "rq_affinity", "2");
+    let (result, times) = observe(&scenario, &spec, Times::default()).unwrap();
     assert_eq!(result.ios, 8 * 2560);
     let shortest = |cpu: usize| times.0[cpu].windows(2).map(|pair| pair[1] - pair[0]).min();
     assert_eq!(times.0.each_ref().map(Vec::len), [4 * 2560; 2]);

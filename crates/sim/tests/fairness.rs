@@ -27,7 +27,7 @@ fn simulate_on(host: &str, (preset, job): Table, scheduler: &str, kernel: Kernel
         host: Host::builtin(host).unwrap(),
         runtime: Some(Nanos::from_secs(seconds)),
     };
-    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+    let spec = RunSpec::new(scheduler, 1);
     run(&scenario, &spec, &Control::default()).unwrap().processes
 }
 

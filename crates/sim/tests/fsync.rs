@@ -1,6 +1,6 @@
 //! Loads that must be durable: fsync after each write, and O_DSYNC, through the sequencers of both fronts.
 
-use crate::support::{run_job_probed, spec};
+use crate::support::{run_job_probed, spec, writing};
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::{Kernel, Now};
 use hoistway_blk::watch::{Event, Probe};
@@ -38,9 +38,8 @@ impl Probe for Commands {
 fn simulate(job: &str, scheduler: &str, attributes: &[(&str, &str)]) -> (Vec<ProcessResult>, Commands) {
     let text = format!("[global]\nioengine=libaio\ndirect=1\nbs=4k\nfilename=/dev/sda\nrw=randwrite\nruntime=1\n{job}");
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
-    let mut queue = QueueSettings::new(Kernel::V6_18, 8);
-    queue.attributes = attributes.iter().map(|(file, value)| ((*file).into(), (*value).into())).collect();
-    let spec = spec(scheduler, &[], 1);
+    let queue = QueueSettings::new(Kernel::V6_18, 8);
+    let spec = attributes.iter().fold(spec(scheduler, &[], 1), |spec, (file, text)| writing(spec, file, text));
     let (result, commands) = run_job_probed(&text, &preset, queue, None, &spec, Commands::default());
     (result.processes, commands)
 }

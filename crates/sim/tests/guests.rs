@@ -9,9 +9,10 @@ use hoistway_blk::watch::{Event, Probe};
 use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
+use hoistway_measure::Setting;
 use hoistway_measure::{Direction, ProcessResult};
 use hoistway_sim::{
-    Control, GuestSpec, Guests, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, VirtualDisk, Write, run,
+    Control, Guests, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, VirtualDisk, Write, run,
     run_with_statistics,
 };
 
@@ -38,12 +39,7 @@ impl<'a> Setup<'a> {
             disk: VirtualDisk::builtin(VirtualDisk::DEFAULT).unwrap(),
             weights: &[],
             queue: QueueSettings::new(Kernel::V6_18, 4),
-            spec: RunSpec {
-                scheduler: host.to_owned(),
-                tunables: Vec::new(),
-                guest: Some(GuestSpec { scheduler: guest.to_owned(), tunables: Vec::new() }),
-                seed: 1,
-            },
+            spec: RunSpec { guest: Some(Setting::untouched(guest)), ..RunSpec::new(host, 1) },
         }
     }
 
@@ -111,7 +107,7 @@ fn a_thread_that_sleeps_for_requests_of_the_host_takes_its_time_for_each_command
     let disk = VirtualDisk { wake_ns: [0, 0], submit_ns: 20_000, complete_ns: 0, ..plain_disk() };
     let host = Host::builtin("instant").unwrap();
     let mut setup = Setup { host, disk, ..Setup::new(job, "null", "none", "mq-deadline") };
-    setup.queue.nr_requests = Some(2);
+    setup.spec.setting.write("nr_requests", "2");
     let ios = ios(&setup.run().processes[0]);
     assert!((40_000..50_100).contains(&ios), "{ios}");
 }
@@ -219,7 +215,7 @@ fn every_io_ends_once_under_every_pair_of_schedulers_even_if_the_host_has_few_re
     for host in ALL {
         for guest in ALL {
             let mut setup = Setup::new(job, SSD, guest, host);
-            setup.queue.nr_requests = Some(4);
+            setup.spec.setting.write("nr_requests", "4");
             let result = setup.run();
             let ended: Vec<u64> = result.processes.iter().map(ios).collect();
             assert_eq!(ended, [512, 512, 32], "{guest} over {host}");
@@ -232,7 +228,7 @@ fn every_io_ends_once_under_every_pair_of_schedulers_even_if_the_host_has_few_re
 fn the_host_splits_large_ios_and_the_guest_sees_one_completion() {
     let job = "[a]\nfilename=/dev/vda\ndirect=1\nrw=read\nbs=512k\nsize=8m\n[b]\nfilename=/dev/vdb\ndirect=1\nrw=read\nbs=512k\nsize=8m\n";
     let mut setup = Setup::new(job, "null", "none", "none");
-    setup.queue.attributes.push(("max_sectors_kb".to_owned(), "128".to_owned()));
+    setup.spec.setting.write("max_sectors_kb", "128");
     let (result, seen) = setup.run_watched(Seen::default());
     assert_eq!(result.processes.iter().map(ios).collect::<Vec<_>>(), [16, 16]);
     assert_eq!(seen.largest_sectors[..3], [1024, 1024, 256]);
@@ -268,8 +264,7 @@ fn weights_on_the_host_divide_its_device_among_guests_under_bfq_and_not_under_no
          [a]\nfilename=/dev/vda\n[b]\nfilename=/dev/vdb\n";
     let ratio = |scheduler, tunables: &[(&str, &str)]| {
         let mut setup = Setup { weights: &[("/dev/vda", 300)], ..Setup::new(job, SSD, "none", scheduler) };
-        let tunables = tunables.iter().map(|&(name, text)| (name.to_owned(), text.to_owned()));
-        setup.spec.tunables = tunables.collect();
+        tunables.iter().for_each(|(name, text)| setup.spec.setting.write(&Setting::file_of(name), text));
         let result = setup.run();
         ios(&result.processes[0]) as f64 / ios(&result.processes[1]) as f64
     };

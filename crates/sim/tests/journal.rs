@@ -36,7 +36,7 @@ fn simulate_probed<P: Probe>(job: &str, scheduler: &str, journal: bool, probe: P
     let host = Host { journal, memory_bytes: 256 << 20, ..Host::builtin(Host::DEFAULT).unwrap() };
     let queue = QueueSettings::new(Kernel::V6_18, 8);
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
-    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+    let spec = RunSpec::new(scheduler, 1);
     let (result, probe) = observe(&scenario, &spec, probe).unwrap();
     assert!(result.processes.iter().all(|process| process.error == 0));
     (result, probe)

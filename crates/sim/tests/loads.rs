@@ -20,7 +20,7 @@ fn simulated(load: &Load) -> Result<RunResult, RunError> {
         host: Host::builtin(Host::DEFAULT).unwrap(),
         runtime: None,
     };
-    let spec = RunSpec { scheduler: "mq-deadline".to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+    let spec = RunSpec::new("mq-deadline", 1);
     run(&scenario, &spec, &Control::default())
 }
 

@@ -28,7 +28,7 @@ fn run_seeded(cpus_allowed: &str, keeps_cpus: bool, seed: u64) -> RunResult {
     let queue = QueueSettings::new(Kernel::V6_18, 2);
     let host = Host { keeps_cpus, ..Host::builtin(Host::DEFAULT).unwrap() };
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
-    let spec = RunSpec { scheduler: "none".to_owned(), tunables: Vec::new(), guest: None, seed };
+    let spec = RunSpec::new("none", seed);
     run(&scenario, &spec, &Control::default()).unwrap()
 }
 
@@ -68,7 +68,7 @@ fn a_process_that_is_woken_and_put_off_waits_in_one_place_only() {
     let queue = QueueSettings::new(Kernel::V6_18, 8);
     let host = Host::builtin(Host::DEFAULT).unwrap();
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
-    let spec = RunSpec { scheduler: "none".to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+    let spec = RunSpec::new("none", 1);
     let result = run(&scenario, &spec, &Control::default()).unwrap();
     assert!(result.simulated.as_secs_f64() < 0.31, "one was forgotten: {}", result.simulated.as_secs_f64());
     let least = result.processes.iter().map(|process| {
@@ -90,8 +90,10 @@ fn behind_transport(scheduler: &str, mode: &str, cpus_allowed: &str) -> (f64, f6
     let queue = QueueSettings::new(Kernel::V6_18, 4);
     let host = Host { keeps_cpus: true, ..Host::builtin(Host::DEFAULT).unwrap() };
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
-    let tunables = if scheduler == "none" { Vec::new() } else { vec![("mode".to_owned(), mode.to_owned())] };
-    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables, guest: None, seed: 1 };
+    let mut spec = RunSpec::new(scheduler, 1);
+    if scheduler != "none" {
+        spec.setting.write("iosched/mode", mode);
+    }
     let result = run(&scenario, &spec, &Control::default()).unwrap();
     let latency = |process: usize| result.processes[process].direction(Direction::Read).lat.mean();
     ((latency(0) + latency(1)) / 2.0, reads(&result, 2) + reads(&result, 3))

@@ -1,6 +1,6 @@
 //! I/O that is not direct: what of it reaches the device, when, and what waits for it.
 
-use crate::support::{observe, spec};
+use crate::support::{observe, spec, writing};
 use hoistway_blk::bio::{BioFlags, Op};
 use hoistway_blk::ground::{CpuId, Kernel, Now};
 use hoistway_blk::watch::{Event, Probe};
@@ -259,10 +259,9 @@ fn the_same_seed_gives_the_same_run() {
 
 #[test]
 fn bios_of_the_cache_may_end_on_another_cpu_than_the_interrupted_one() {
-    let mut queue = QueueSettings::new(Kernel::V6_18, 8);
-    queue.attributes.push(("rq_affinity".into(), "2".into()));
+    let spec = writing(spec("mq-deadline", &[], 1), "rq_affinity", "2");
     let job = "size=16m\n[w]\nrw=write\nfsync=64\n[r]\nrw=randread\noffset=64m\nnumjobs=7";
-    let outcome = simulate_with(job, "intel-s3520-1600gb", 64, &spec("mq-deadline", &[], 1), queue);
+    let outcome = simulate_on(job, "intel-s3520-1600gb", 64, &spec);
     assert_conserved(&outcome.cache);
     assert!(outcome.requests.kib(Op::Write) >= 15 << 10 && outcome.requests.kib(Op::Read) > 0);
 }

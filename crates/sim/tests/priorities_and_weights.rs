@@ -1,6 +1,6 @@
 //! What priorities of processes and weights of groups are worth under each scheduler (CG-1, CG-2, CG-7, CG-8).
 
-use crate::support::{run_job, spec};
+use crate::support::{run_job, spec, writing};
 use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_legacy::ALL_SCHEDULERS;
@@ -16,15 +16,15 @@ fn ratio(scheduler: &str, options: [&str; 2]) -> f64 {
         jobs += &format!("[r{number}]\nrw=read\nbs=128k\niodepth=4\nruntime=30\noffset={offset}g\n{options}\n");
     }
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
-    let mut queue = QueueSettings::new(Kernel::V6_18, 8);
-    queue.attributes.push(("rotational".into(), "1".into()));
+    let queue = QueueSettings::new(Kernel::V6_18, 8);
     let tunables: &[(&str, &str)] = match scheduler {
         "bfq" => &[("low_latency", "0")],
         // Zero if the device did not rotate when cfq was attached.
         "cfq" => &[("slice_idle", "8")],
         _ => &[],
     };
-    let processes = run_job(&jobs, &preset, queue, None, &spec(scheduler, tunables, 1)).processes;
+    let processes =
+        run_job(&jobs, &preset, queue, None, &writing(spec(scheduler, tunables, 1), "rotational", "1")).processes;
     let bytes = [0, 1]
         .map(|index: usize| processes[index].directions.iter().map(|direction| direction.bytes).sum::<u64>() as f64);
     bytes[0] / bytes[1]

@@ -2,7 +2,7 @@
 //! at a time, in a guest of 1 ns an instruction with one CPU, the reader does 493 reads and each of two writers 740 writes per second. The
 //! worker that a completion calls dispatches writes before the reader, which it wakes, has submitted its next read.
 
-use crate::support::spec;
+use crate::support::{spec, writing};
 use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
@@ -21,7 +21,7 @@ fn rates(seed: u64) -> [f64; 2] {
     let device = device.replace("queue_depth = 64", "queue_depth = 2");
     let preset = Preset::from_toml(&device, "null.toml").unwrap();
     let workload = JobFile::parse(JOB, "test.fio", &Environment::empty()).unwrap().load;
-    let queue = QueueSettings { nr_requests: Some(64), ..QueueSettings::new(Kernel::series(7, 2), 1) };
+    let queue = QueueSettings::new(Kernel::series(7, 2), 1);
     let host = Host::from_toml(HOST, "guest.toml").unwrap();
     let scenario = Scenario {
         workload: &workload,
@@ -31,7 +31,8 @@ fn rates(seed: u64) -> [f64; 2] {
         host,
         runtime: Some(Nanos::from_secs(1)),
     };
-    let result = run(&scenario, &spec("mq-deadline", &[], seed), &Control::default()).unwrap();
+    let result =
+        run(&scenario, &writing(spec("mq-deadline", &[], seed), "nr_requests", "64"), &Control::default()).unwrap();
     let mut rates = [0.0; 2];
     for (number, process) in result.processes.iter().enumerate() {
         rates[usize::from(number > 0)] += process.directions.iter().map(|direction| direction.ios).sum::<u64>() as f64;

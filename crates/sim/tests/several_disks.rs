@@ -25,7 +25,7 @@ fn simulated(job: &str, devices: &[&str], scheduler: &str, kernel: Kernel) -> Ru
         host: Host::builtin("server").unwrap(),
         runtime: None,
     };
-    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+    let spec = RunSpec::new(scheduler, 1);
     run(&scenario, &spec, &Control::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -152,7 +152,7 @@ fn disks_behind_one_controller_share_its_depth_and_none_stalls() {
                     host,
                     runtime: None,
                 };
-                let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+                let spec = RunSpec::new(scheduler, 1);
                 let (result, probe) = observe(&scenario, &spec, InFlight::default()).unwrap();
                 let least = result.processes.iter().map(reads).min().unwrap();
                 let most = result.processes.iter().map(reads).max().unwrap();
@@ -200,7 +200,7 @@ fn requests_plugged_for_other_disks_are_issued_before_a_tag_sleep() {
     let queue = QueueSettings::new(Kernel::V6_18, 1);
     let scenario =
         Scenario { workload: &workload, devices: vec![&preset; 2], guests: None, queue, host, runtime: None };
-    let spec = RunSpec { scheduler: "none".to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+    let spec = RunSpec::new("none", 1);
     let (_, Commands { seen, .. }) = observe(&scenario, &spec, Commands::default()).unwrap_or_else(|e| panic!("{e}"));
     let first_end = seen.iter().position(|&(is_issued, _)| !is_issued);
     assert_eq!(seen.iter().rposition(|&command| command == (true, 0)).map(|at| Some(at) < first_end), Some(true));

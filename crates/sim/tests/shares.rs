@@ -2,7 +2,7 @@
 //! groups
 //! (CG-1, CG-2, CG-7 to CG-15).
 
-use crate::support::{run_job, spec};
+use crate::support::{run_job, spec, writing};
 use hoistway_blk::bio::CgroupPriority;
 use hoistway_blk::ground::Kernel;
 use hoistway_cgroup::IoMax;
@@ -33,13 +33,13 @@ fn simulate_on(
     let text = format!("{DISK}{jobs}");
     let preset = Preset::builtin(preset).unwrap();
     let mut queue = QueueSettings::new(Kernel::V6_18, 8);
-    queue.attributes = attributes.iter().map(|(file, text)| ((*file).into(), (*text).into())).collect();
     for (cgroup, text) in io_max {
         let mut limit = IoMax::default();
         limit.update(text).unwrap();
         queue.io_max.push(((*cgroup).to_owned(), limit));
     }
-    run_job(&text, &preset, queue, None, &spec(scheduler, tunables, 1)).processes
+    let spec = attributes.iter().fold(spec(scheduler, tunables, 1), |spec, (file, text)| writing(spec, file, text));
+    run_job(&text, &preset, queue, None, &spec).processes
 }
 
 fn bytes(process: &ProcessResult) -> f64 {

@@ -82,7 +82,7 @@ fn observe_job(job: &str, scheduler: &str, change: impl FnOnce(&mut QueueSetting
         host: Host { memory_bytes: 256 << 20, ..Host::builtin("server").unwrap() },
         runtime: None,
     };
-    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+    let spec = RunSpec::new(scheduler, 1);
     let (result, events) = observe(&scenario, &spec, DiskEvents::default()).unwrap();
     assert!(result.refused.is_empty(), "{:?}", result.refused);
     events

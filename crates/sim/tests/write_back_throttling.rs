@@ -59,9 +59,10 @@ fn simulate_with(
         text: name.into(),
     };
     queue.writes.extend(next.map(switch));
-    queue.attributes.extend(target.map(|text| ("wbt_lat_usec".into(), text.into())));
+    let mut spec = spec.clone();
+    target.iter().for_each(|text| spec.setting.write("wbt_lat_usec", text));
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
-    let (result, probe) = observe(&scenario, spec, WriteBack::default()).unwrap();
+    let (result, probe) = observe(&scenario, &spec, WriteBack::default()).unwrap();
     assert!(result.processes.iter().all(|process| process.error == 0));
     (result, probe)
 }

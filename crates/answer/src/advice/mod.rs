@@ -7,10 +7,12 @@ mod block_device;
 mod io_cost;
 mod settings;
 
+use hoistway_measure::Setting;
+
 pub use self::block_device::layer;
 use self::block_device::{BlockDevice, Kind};
 use self::io_cost::IoCost;
-use self::settings::{Settings, path, write};
+use self::settings::{path, rule, write, write_files, write_scheduler};
 use crate::analysis::{Analysis, Variant};
 use crate::document::{Advice, Caution, Check, Decision, Front, ResultsDocument, Run, UdevRule, Verdict};
 
@@ -154,11 +156,11 @@ pub fn recommended(analysis: &Analysis<'_>) -> Result<Recommended, NoRecommendat
     if cost(adviser.from_run) != cost(adviser.run) {
         return Err(NoRecommendation::IoCost(verdict.recommended.clone()));
     }
-    let Settings { scheduler, files, .. } = adviser.to;
+    let Setting { scheduler, writes } = adviser.to;
     if adviser.run.ran_as.is_some() || adviser.run.research.is_some() {
         return Err(NoRecommendation::NotInKernel(scheduler));
     }
-    let files = std::iter::once(("scheduler".to_owned(), scheduler)).chain(files).collect();
+    let files = std::iter::once(("scheduler".to_owned(), scheduler)).chain(writes).collect();
     Ok(Recommended { label: verdict.recommended.clone(), is_change: verdict.decision == Decision::Change, files })
 }
 
@@ -174,8 +176,10 @@ struct Adviser<'a> {
     is_other_queue: bool,
     /// The kernel's default scheduler, if it was not compared although no baseline was named and no guests are involved.
     uncompared_default: Option<&'a str>,
-    from: Settings,
-    to: Settings,
+    from: Setting,
+    to: Setting,
+    /// The scheduler of the guests' disks, if the load ran in guests.
+    guest_scheduler: Option<String>,
 }
 
 impl<'a> Adviser<'a> {
@@ -186,7 +190,7 @@ impl<'a> Adviser<'a> {
             labelled.find(|variant| variant.first().setup == verdict.setup).map(|variant| variant.first())
         };
         let (from, run) = (run_of(&verdict.reference)?, run_of(&verdict.recommended)?);
-        let settings = |run| Settings::of(run, document.guests.is_some());
+        let (to, guest) = run.setting(document.guests.is_some());
         let default = document.setups.get(verdict.setup as usize);
         let default = default.map_or(&document.default_scheduler, |setup| &setup.default_scheduler).as_deref();
         let default = document.disk_group(&verdict.files).map(|group| group.default_scheduler.as_str()).or(default);
@@ -210,8 +214,9 @@ impl<'a> Adviser<'a> {
             from_run: from,
             is_other_queue,
             uncompared_default,
-            from: settings(from),
-            to: settings(run),
+            from: from.setting(document.guests.is_some()).0,
+            to,
+            guest_scheduler: guest.map(str::to_owned),
         })
     }
 
@@ -221,7 +226,7 @@ impl<'a> Adviser<'a> {
             device: device.name.clone(),
             decision: self.verdict.decision,
             recommended: self.verdict.recommended.clone(),
-            guest_scheduler: self.to.guest_scheduler.clone(),
+            guest_scheduler: self.guest_scheduler.clone(),
             now: Vec::new(),
             back: Vec::new(),
             rule: None,
@@ -282,9 +287,9 @@ impl<'a> Adviser<'a> {
     }
 
     /// The device's settings before a change, as far as they are known.
-    fn settings_before(&self, device: &BlockDevice) -> Settings {
+    fn settings_before(&self, device: &BlockDevice) -> Setting {
         match self.uncompared_default(device) {
-            Some(default) => Settings { scheduler: default.to_owned(), guest_scheduler: None, files: Vec::new() },
+            Some(default) => Setting::untouched(default),
             None => self.from.clone(),
         }
     }
@@ -321,21 +326,21 @@ impl<'a> Adviser<'a> {
         let (from, to, name) = (&self.settings_before(device), &self.to, device.name.as_str());
         let is_changed = from.scheduler != to.scheduler;
         // The change may concern the guests' disks only.
-        if from.scheduler == to.scheduler && from.files == to.files {
+        if from == to {
             return;
         }
-        if device.kind == Kind::Nvme && to.scheduler == "none" && to.files.is_empty() {
+        if device.kind == Kind::Nvme && to.scheduler == "none" && to.is_kernel_default() {
             advice.cautions.push(Caution::IsDefault);
         }
         if is_changed {
-            advice.now.push(to.write_scheduler(name));
+            advice.now.push(write_scheduler(to, name));
         }
-        advice.now.extend(to.write_files(name));
+        advice.now.extend(write_files(to, name));
         advice.back = self.undo_commands(device, &mut advice.cautions);
         let file = format!("/etc/udev/rules.d/90-hoistway-{name}.rules");
         let reload = "udevadm control --reload".to_owned();
         advice.rule = Some(UdevRule {
-            lines: to.rule(name),
+            lines: rule(to, name),
             load: vec![
                 reload.clone(),
                 format!("udevadm trigger --action=change --subsystem-match=block --sysname-match={name}"),
@@ -356,14 +361,14 @@ impl<'a> Adviser<'a> {
             return Vec::new();
         }
         let (to, is_default_unknown) = (&self.to, self.other_default(device).is_some());
-        let nvme_settings = Settings { scheduler: "none".to_owned(), ..self.from.clone() };
+        let nvme_settings = Setting { scheduler: "none".to_owned(), ..self.from.clone() };
         let from = if is_default_unknown { &nvme_settings } else { &self.settings_before(device) };
         let device = device.name.as_str();
         let is_reset_by_switch = |file: &str| file == "nr_requests" || file.starts_with("iosched/");
-        let needs_reset = to.files.iter().any(|(file, _)| is_reset_by_switch(file) && from.file(file).is_none());
+        let needs_reset = to.writes.iter().any(|(file, _)| is_reset_by_switch(file) && from.text(file).is_none());
         let mut lines = Vec::new();
         if from.scheduler != to.scheduler {
-            lines.push(from.write_scheduler(device));
+            lines.push(write_scheduler(from, device));
         } else if needs_reset {
             let temporary_scheduler = match (self.run.front, to.scheduler.as_str()) {
                 (Front::Legacy, "noop") => "deadline",
@@ -372,10 +377,10 @@ impl<'a> Adviser<'a> {
                 (Front::Mq, _) => "none",
             };
             lines.push(write(device, "scheduler", temporary_scheduler));
-            lines.push(from.write_scheduler(device));
+            lines.push(write_scheduler(from, device));
         }
-        lines.extend(from.write_files(device));
-        for (file, _) in to.files.iter().filter(|(file, _)| !is_reset_by_switch(file) && from.file(file).is_none()) {
+        lines.extend(write_files(from, device));
+        for (file, _) in to.writes.iter().filter(|(file, _)| !is_reset_by_switch(file) && from.text(file).is_none()) {
             if file == "wbt_lat_usec" {
                 // Writing -1 makes the kernel restore its default.
                 lines.push(write(device, file, "-1"));
@@ -388,7 +393,7 @@ impl<'a> Adviser<'a> {
 
     fn check(&self, device: &str) -> Vec<Check> {
         let shown = |file: &str, expected: String| Check { command: format!("cat {}", path(device, file)), expected };
-        let files = self.to.files.iter().map(|(file, text)| shown(file, text.clone()));
+        let files = self.to.writes.iter().map(|(file, text)| shown(file, text.clone()));
         std::iter::once(shown("scheduler", format!("[{}]", self.to.scheduler))).chain(files).collect()
     }
 

@@ -58,13 +58,13 @@ impl<'a> Variant<'a> {
     }
 
     /// The tunables that were set: `slice_idle=0, low_latency=0`.
-    pub fn setting(&self) -> String {
-        self.first().setting()
+    pub fn tunables_text(&self) -> String {
+        self.first().tunables_text()
     }
 
     /// The variant in a sentence, without its setup: `mq-deadline with fifo_batch=4 and nr_requests=64`.
     pub fn in_words(&self) -> String {
-        let knobs: Vec<String> = self.first().variant.knobs().iter().map(setting_text).collect();
+        let knobs: Vec<String> = self.first().variant.own_settings().iter().map(setting_text).collect();
         let front = if self.first().front == Front::Legacy { " (legacy)" } else { "" };
         match &knobs[..] {
             // The label may end with a number, which is kept.

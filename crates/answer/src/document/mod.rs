@@ -28,7 +28,7 @@ use serde_json::{Map, Value};
 
 use crate::figure_name::FigureName;
 use crate::focus::WeightedFigure;
-use hoistway_measure::{DiskSummary, IoCostSummary, IoLatencySummary, PageCacheSummary};
+use hoistway_measure::{DiskSummary, IoCostSummary, IoLatencySummary, PageCacheSummary, Setting};
 
 pub use advice::{Advice, Caution, Check, Stack, UdevRule};
 pub use demand::JobDemand;
@@ -49,7 +49,7 @@ pub use summary::{
     cpu_us_per_io, is_cut_off,
 };
 pub(crate) use summary::{IOS_FOR_P99, powers_of_wait, wait_of_powers};
-pub use variant::{RunVariant, value_text};
+pub use variant::{RunLabel, value_text};
 pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, PartsCheck, Shift, Spread, Verdict};
 pub use window::{MeasuredWindow, Unsteady};
 
@@ -189,7 +189,7 @@ pub struct Run {
     pub queue_files: Map<String, Value>,
     /// The settings that distinguish it from other runs of the same scheduler.
     #[serde(default)]
-    pub variant: RunVariant,
+    pub variant: RunLabel,
     /// The run's setup: index into [`ResultsDocument::setups`]; 0 if there are none.
     #[serde(default, skip_serializing_if = "is_first")]
     pub setup: u32,
@@ -238,10 +238,20 @@ impl ResultsDocument {
 }
 
 impl Run {
+    /// The setting of the devices, and the scheduler of the guests' disks if it ran in guests.
+    pub fn setting(&self, is_in_guests: bool) -> (Setting, Option<&str>) {
+        let (host, guest) = match self.scheduler.split_once("-over-").filter(|_| is_in_guests) {
+            Some((guest, host)) => (host, Some(guest)),
+            None => (self.scheduler.as_str(), None),
+        };
+        let tunables = self.tunables.iter().map(|(name, value)| (Setting::file_of(name), value_text(value)));
+        let others = self.queue_files.iter().map(|(file, value)| (file.clone(), value_text(value)));
+        (Setting { scheduler: host.to_owned(), writes: others.chain(tunables).collect() }, guest)
+    }
+
     /// The tunables that were set: `slice_idle=0, low_latency=0`.
-    pub fn setting(&self) -> String {
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let set = self.tunables.iter().map(|(name, value)| format!("{name}={}", text(value)));
+    pub fn tunables_text(&self) -> String {
+        let set = self.tunables.iter().map(|(name, value)| format!("{name}={}", value_text(value)));
         set.collect::<Vec<_>>().join(", ")
     }
 }

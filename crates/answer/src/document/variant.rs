@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A scheduler with the settings that vary in the comparison.
+/// What distinguishes a run from others of its scheduler: the settings that vary in the comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RunVariant {
+pub struct RunLabel {
     /// The scheduler with these settings: `bfq`, `bfq kernel=4.19`. Unique among the runs of a repeat.
     pub label: String,
     /// The settings that differ between runs of the scheduler, by name; settings common to all runs are not included.
@@ -15,10 +15,10 @@ pub struct RunVariant {
     pub is_default: bool,
 }
 
-/// Names in [`RunVariant::settings`] that identify the setup of a run; all others are tunables and files of `queue/`.
+/// Names in [`RunLabel::settings`] that identify the setup of a run; all others are tunables and files of `queue/`.
 const SETUP_SETTINGS: [&str; 3] = ["device", "host", "kernel"];
 
-impl RunVariant {
+impl RunLabel {
     /// A scheduler with these settings.
     #[must_use]
     pub fn new(scheduler: &str, settings: Map<String, Value>) -> Self {
@@ -30,14 +30,14 @@ impl RunVariant {
     }
 
     /// The settings that can be changed on a host: all except those that identify the setup.
-    pub fn knobs(&self) -> Map<String, Value> {
-        let is_knob = |(name, _): &(&String, &Value)| !SETUP_SETTINGS.contains(&name.as_str());
-        self.settings.iter().filter(is_knob).map(|(name, value)| (name.clone(), value.clone())).collect()
+    pub fn own_settings(&self) -> Map<String, Value> {
+        let is_own = |(name, _): &(&String, &Value)| !SETUP_SETTINGS.contains(&name.as_str());
+        self.settings.iter().filter(is_own).map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     /// Whether the scheduler has its default settings.
     pub fn has_default_settings(&self) -> bool {
-        self.is_default || self.knobs().is_empty()
+        self.is_default || self.own_settings().is_empty()
     }
 }
 

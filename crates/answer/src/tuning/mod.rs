@@ -7,7 +7,6 @@ mod check;
 mod losses;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,49 +16,11 @@ use crate::document::{Change, MeasuredWindow, Run, Shift};
 use crate::figure_name::FigureName;
 use crate::objective::Objective;
 
+pub use hoistway_measure::Setting;
 pub use losses::losses;
 
 /// The value of [`Tuning::format`].
 pub const FORMAT: &str = "hoistway-tune/1";
-
-/// A scheduler and its settings, on top of those common to all runs.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Setting {
-    /// The scheduler.
-    pub scheduler: String,
-    /// Its tunables, as written; anything absent keeps the kernel's default.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub tunables: BTreeMap<String, String>,
-    /// Files of `queue/`; anything absent keeps the kernel's default.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub queue_files: BTreeMap<String, String>,
-}
-
-impl Setting {
-    /// A scheduler with its default settings.
-    pub fn untouched(scheduler: &str) -> Self {
-        Self { scheduler: scheduler.to_owned(), ..Self::default() }
-    }
-
-    /// Whether the scheduler has its default settings.
-    pub fn is_kernel_default(&self) -> bool {
-        self.tunables.is_empty() && self.queue_files.is_empty()
-    }
-
-    /// All settings: the tunables, then the files of `queue/`.
-    pub fn knobs(&self) -> impl Iterator<Item = (&String, &String)> {
-        self.tunables.iter().chain(&self.queue_files)
-    }
-}
-
-/// The row's label in a comparison: `mq-deadline fifo_batch=4 nr_requests=64`.
-impl fmt::Display for Setting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.scheduler)?;
-        self.knobs().try_for_each(|(name, text)| write!(f, " {name}={text}"))
-    }
-}
 
 /// One run of a search.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -119,7 +80,7 @@ pub struct Tuning {
     /// The seed that the seeds of all runs are derived from.
     pub seed: u64,
     /// The search space: all knobs with their values.
-    pub knobs: Vec<Knob>,
+    pub knobs: Vec<Candidates>,
     /// Size of the search space, in settings; at most 2^53.
     pub settings_possible: u64,
     /// The rounds: each has fewer settings than the one before, longer runs and more seeds, all of them new.
@@ -132,7 +93,7 @@ pub struct Tuning {
     /// The Pareto front of the first round, over all figures of the objective.
     pub front: Vec<SettingResult>,
     /// The effect of each knob on the objective's figure in the first round, largest first.
-    pub effects: Vec<KnobEffect>,
+    pub effects: Vec<SettingEffect>,
     /// Remarks about the figures.
     pub notices: Vec<String>,
     /// The conclusion, one sentence each.
@@ -143,7 +104,7 @@ pub struct Tuning {
 
 /// A tunable of a scheduler or a file of `queue/`, with the values that were tried.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Knob {
+pub struct Candidates {
     /// The scheduler that has it, or under which the file was written.
     pub scheduler: String,
     /// The name of the tunable or file.
@@ -152,6 +113,13 @@ pub struct Knob {
     pub is_queue_file: bool,
     /// The values that were tried in addition to the default.
     pub texts: Vec<String>,
+}
+
+impl Candidates {
+    /// The file below `queue/`.
+    pub fn file(&self) -> String {
+        if self.is_queue_file { self.name.clone() } else { Setting::file_of(&self.name) }
+    }
 }
 
 /// A round of a search.
@@ -201,7 +169,7 @@ pub struct SearchOutcome {
 
 /// The effect of a knob.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct KnobEffect {
+pub struct SettingEffect {
     /// The scheduler that has the knob; `None` if the knob is the choice of scheduler.
     pub scheduler: Option<String>,
     /// The knob; `scheduler` for the choice of scheduler.

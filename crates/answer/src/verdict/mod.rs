@@ -413,8 +413,9 @@ impl Judge<'_> {
     ) -> Ordering {
         let balance = |candidate: &Candidate| candidate.balance.map_or(i64::MIN, |gain| rounded(gain.factor.ln()));
         let variant = |index: usize| &self.analysis.variants[index];
-        let rank =
-            |index: usize| (!self.setup.is_default(variant(index)), variant(index).first().variant.knobs().len());
+        let rank = |index: usize| {
+            (!self.setup.is_default(variant(index)), variant(index).first().variant.own_settings().len())
+        };
         let by_rank = || rank(*a).cmp(&rank(*b)).then_with(|| candidate_a.scheduler.cmp(&candidate_b.scheduler));
         balance(candidate_b).cmp(&balance(candidate_a)).then_with(by_rank)
     }

@@ -39,7 +39,7 @@ pub(super) fn figures(row: &MeasurementRow, device: &Preset, host: &Host, kernel
         host: host.clone(),
         runtime: None,
     };
-    let spec = RunSpec { scheduler: NONE.name.to_owned(), tunables: Vec::new(), guest: None, seed: SEED };
+    let spec = RunSpec::new(NONE.name, SEED);
     let result = run(&scenario, &spec, &Control::default()).map_err(|error| error.to_string())?;
     let mut latency = LatencyHistogram::default();
     let mut iops = 0.0;

@@ -359,11 +359,17 @@ impl Vary {
 
     /// Value of [`of`](Self::of) for a setting of io.cost.
     pub const IO_COST: &str = "io.cost";
+
+    /// Its name in tables and messages: `bfq.slice_idle`, `queue.nr_requests`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("{}.{}", self.of, self.name)
+    }
 }
 
 impl fmt::Display for Vary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.of, self.name)?;
+        f.write_str(&self.label())?;
         if self.texts.is_empty() { Ok(()) } else { write!(f, "={}", self.texts.join(",")) }
     }
 }

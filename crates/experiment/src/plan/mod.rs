@@ -10,19 +10,20 @@ pub(crate) mod io_cost;
 pub(crate) mod io_latency;
 pub(crate) mod io_max;
 pub(crate) mod io_prio_class;
-pub(crate) mod queue_files;
 pub(crate) mod queues;
 pub(crate) mod repeats;
 pub(crate) mod schedulers;
+pub(crate) mod settings;
 pub(crate) mod setup;
-pub(crate) mod tunables;
+mod steps;
+pub(crate) mod trial;
 pub(crate) mod variants;
 pub(crate) mod window;
 pub(crate) mod writes;
 
 use std::sync::{Arc, OnceLock};
 
-use hoistway_answer::document::RunVariant;
+use hoistway_answer::document::RunLabel;
 use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_sim::{QueueSettings, RunSpec, Scenario};
 use serde_json::Value;
@@ -37,7 +38,7 @@ use crate::comparison::{Comparison, Devices, Profile, Vary};
 use crate::load::times;
 use crate::load::{self, Load};
 use crate::plan::repeats::REPEATS_MAX;
-use crate::plan::setup::{Setup, Variant};
+use crate::plan::setup::Setup;
 use crate::plan::variants::VARIANTS_MAX;
 use crate::plan::window::Window;
 
@@ -50,21 +51,21 @@ pub struct Plan<'a> {
     pub(crate) setups: Vec<Setup>,
     pub(crate) seeds: Vec<u64>,
     /// All runs, ordered by repeat.
-    pub(crate) runs: Vec<Planned>,
+    pub(crate) runs: Vec<PlanRun>,
     pub(crate) notices: Vec<String>,
     runtime: Option<Nanos>,
     /// The loads of the setups, of which only a window is measured; `None` to measure as fio does.
     pub(crate) windowed: OnceLock<Option<(Window, Vec<hoistway_load::Load>)>>,
 }
 
-/// A planned run.
-#[derive(Debug)]
-pub(crate) struct Planned {
+/// A run of a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct PlanRun {
     /// Index into the setups.
     pub(crate) setup: usize,
     pub(crate) spec: RunSpec,
     pub(crate) queue: Arc<QueueSettings>,
-    pub(crate) variant: RunVariant,
+    pub(crate) variant: RunLabel,
     pub(crate) repeat: u32,
     /// Replaces the runtime of every process.
     pub(crate) runtime: Option<Nanos>,
@@ -96,14 +97,13 @@ impl<'a> Plan<'a> {
         }
         let seeds = repeats::seeds(comparison.seed, comparison.repeats);
         check_count(&options, &setups)?;
-        let variants: Vec<(usize, Variant)> = (0..)
-            .zip(&setups)
-            .flat_map(|(index, setup)| setup.variants().into_iter().map(move |variant| (index, variant)))
-            .collect();
-        let runs_in_repeat = |(repeat, &seed)| {
-            variants.iter().map(move |(setup, variant)| Planned::of(*setup, variant.clone(), seed, repeat, runtime))
+        let variants: Vec<PlanRun> = (0..).zip(&setups).flat_map(|(index, setup)| setup.runs(index, runtime)).collect();
+        let repeated = |(repeat, &seed): (u32, &u64)| {
+            let with_seed =
+                move |run: &PlanRun| PlanRun { repeat, spec: RunSpec { seed, ..run.spec.clone() }, ..run.clone() };
+            variants.iter().map(with_seed).collect::<Vec<_>>()
         };
-        let runs = (0..).zip(&seeds).flat_map(runs_in_repeat).collect();
+        let runs = (0..).zip(&seeds).flat_map(repeated).collect();
         let plan = Plan { options, load, setups, seeds, runs, notices, runtime, windowed: OnceLock::new() };
         plan.check_labels()?;
         plan.check_focus()?;
@@ -187,13 +187,13 @@ impl<'a> Plan<'a> {
         self.runs.len() / self.seeds.len()
     }
 
-    pub(crate) fn scenario(&self, run: &Planned) -> Scenario<'_> {
+    pub(crate) fn scenario(&self, run: &PlanRun) -> Scenario<'_> {
         let windowed = self.windowed.get().and_then(Option::as_ref).map(|(_, workloads)| &workloads[run.setup]);
         self.scenario_of(run, windowed)
     }
 
     /// A run with this load, which has its runtimes, or with that of its setup.
-    pub(crate) fn scenario_of<'s>(&'s self, run: &Planned, windowed: Option<&'s hoistway_load::Load>) -> Scenario<'s> {
+    pub(crate) fn scenario_of<'s>(&'s self, run: &PlanRun, windowed: Option<&'s hoistway_load::Load>) -> Scenario<'s> {
         let setup = &self.setups[run.setup];
         Scenario {
             workload: windowed.unwrap_or(&setup.workload),
@@ -206,13 +206,6 @@ impl<'a> Plan<'a> {
     }
 }
 
-impl Planned {
-    pub(crate) fn of(setup: usize, variant: Variant, seed: u64, repeat: u32, runtime: Option<Nanos>) -> Planned {
-        let Variant { spec, queue, description } = variant;
-        Planned { setup, spec: RunSpec { seed, ..spec }, queue, variant: description, repeat, runtime }
-    }
-}
-
 /// Checks that the varied settings do not make more variants than fit into memory.
 fn check_count(options: &Options<'_>, setups: &[Setup]) -> Result<(), Error> {
     let comparison = options.comparison;
@@ -221,7 +214,7 @@ fn check_count(options: &Options<'_>, setups: &[Setup]) -> Result<(), Error> {
         return Ok(());
     }
     let runs = variants.saturating_mul(comparison.repeats as usize);
-    let values = |vary: &Vary| format!("{}.{} ({} values)", vary.of, vary.name, vary.texts.len());
+    let values = |vary: &Vary| format!("{} ({} values)", vary.label(), vary.texts.len());
     let all = comparison.vary.iter().map(values).collect::<Vec<_>>().join(", ");
     let problem = format!(
         "this makes {variants} variants and, with {} repeats, {runs} runs (expected at most {VARIANTS_MAX} variants; \

@@ -2,136 +2,75 @@
 
 use std::sync::Arc;
 
-use hoistway_blk::drive::Effects;
-use hoistway_blk::ground::{Instant, Local};
-use hoistway_blk::queue::QueueConfig;
-use hoistway_legacy::AnyQueue;
-use hoistway_sim::QueueSettings;
-use serde_json::{Map, Value};
+use hoistway_measure::Setting;
+use serde_json::Value;
 
-use crate::comparison::environment::Options;
-use crate::comparison::error::{About as _, Error};
+use crate::comparison::Vary;
+use crate::comparison::error::Error;
 use crate::comparison::fields::Field;
-use crate::comparison::{Tunable, Vary};
 use crate::nearest;
+use crate::plan::PlanRun;
 use crate::plan::io_cost;
-use crate::plan::queue_files::{self, FileWrite};
-use crate::plan::schedulers::queue_under;
-use crate::plan::tunables::{self, Settings};
+use crate::plan::trial::{Trial, TrialResult};
 
 /// Maximum variants of a comparison: the results of all their repeats are held in memory until the end.
 pub const VARIANTS_MAX: usize = 1000;
 
-/// The varied settings.
+/// The alternatives of each varied setting, in the order of the options.
 #[derive(Debug, Default)]
-pub(crate) struct Varied(Vec<Knob>);
+pub(crate) struct Alternatives(Vec<Values>);
 
-/// A tunable or a file with its values.
+/// The values of a varied setting.
 #[derive(Debug)]
-struct Knob {
+struct Values {
     vary: Vary,
     /// Each value with the result of trying it out.
-    values: Vec<TrialResult>,
+    tried: Vec<TrialResult>,
 }
 
-/// The result of trying a value out.
-#[derive(Debug, Default)]
-struct TrialResult {
-    /// The schedulers that have this value by default.
-    default_under: Vec<String>,
-    /// The schedulers that reject the value, although others accept it.
-    refused_under: Vec<String>,
-}
-
-/// The settings of one run beyond the fixed ones.
-#[derive(Clone, Debug)]
-pub(crate) struct Setting {
-    /// Tunables of schedulers.
-    tunables: Vec<Tunable>,
-    pub(crate) queue: Arc<QueueSettings>,
-    /// Its values in documents.
-    pub(crate) values: Map<String, Value>,
-    /// Whether settings are varied and all of them have the scheduler's default values.
-    pub(crate) is_default: bool,
-}
-
-impl Setting {
-    /// The tunables that it sets for a scheduler.
-    pub(crate) fn tunables_of(&self, scheduler: &str) -> impl Iterator<Item = (String, String)> {
-        let matching = self.tunables.iter().filter(move |tunable| tunable.scheduler == scheduler);
-        matching.map(|tunable| (tunable.name.clone(), tunable.text.clone()))
-    }
-}
-
-/// The environment for trying settings out.
-pub(crate) struct Bench<'a> {
-    pub(crate) options: &'a Options<'a>,
-    /// All schedulers, of hosts and guests.
-    pub(crate) schedulers: &'a [String],
-    /// The schedulers of the host, whose queues are written to.
-    pub(crate) host_schedulers: &'a [String],
-    /// The settings without variation.
-    pub(crate) queue: &'a QueueSettings,
-    /// The queue of the first device.
-    pub(crate) config: &'a QueueConfig,
-    /// Makes the configuration of a queue.
-    pub(crate) make_config: &'a dyn Fn(&QueueSettings) -> QueueConfig,
-    /// The settings that apply to all runs.
-    pub(crate) settings: &'a Settings,
-}
-
-impl Varied {
+impl Alternatives {
     /// Tries all values out. Adds a notice for each value that the kernel changes.
-    pub(crate) fn of(bench: &Bench<'_>, notices: &mut Vec<String>) -> Result<Varied, Error> {
-        let requested = &bench.options.comparison.vary;
-        let mut knobs = Vec::with_capacity(requested.len());
+    pub(crate) fn of(trial: &Trial<'_>, notices: &mut Vec<String>) -> Result<Alternatives, Error> {
+        let requested = &trial.options.comparison.vary;
+        let mut alternatives = Vec::with_capacity(requested.len());
         for (index, vary) in requested.iter().enumerate() {
-            bench.check(vary, &requested[..index])?;
-            let validate_settings = match vary.of.as_str() {
-                Vary::QUEUE => Bench::file,
-                Vary::IO_COST => Bench::io_cost,
-                _ => Bench::tunable,
-            };
-            let tried = vary.texts.iter().map(|text| validate_settings(bench, vary, text, notices));
-            knobs.push(Knob { vary: vary.clone(), values: tried.collect::<Result<_, _>>()? });
+            check(trial, vary, &requested[..index])?;
+            let tried = vary.texts.iter().map(|text| trial.varied(vary, text, notices));
+            alternatives.push(Values { vary: vary.clone(), tried: tried.collect::<Result<_, _>>()? });
         }
-        bench.check_rates(&knobs)?;
-        Ok(Varied(knobs))
+        check_rates(trial)?;
+        Ok(Alternatives(alternatives))
     }
 
     /// The maximum number of variants of a scheduler, with or without guests, not counting an added default.
     pub(crate) fn count(&self, schedulers: &[&str]) -> usize {
-        let knobs = self.0.iter().filter(|knob| knob.applies_to(schedulers));
-        knobs.fold(1, |product: usize, knob| product.saturating_mul(knob.vary.texts.len()))
+        let applying = self.0.iter().filter(|values| values.applies_to(schedulers));
+        applying.fold(1, |product: usize, values| product.saturating_mul(values.vary.texts.len()))
     }
 
-    /// The settings of a host scheduler and, with guests, of a guest scheduler: each combination, the last knob varying fastest;
-    /// the default is inserted in front if it is not one of them.
-    pub(crate) fn settings(&self, host: &str, guest: Option<&str>, queue: &Arc<QueueSettings>) -> Vec<Setting> {
-        let schedulers: Vec<&str> = [host].into_iter().chain(guest).collect();
-        let knobs: Vec<&Knob> = self.0.iter().filter(|knob| knob.applies_to(&schedulers)).collect();
-        let fixed_setting =
-            Setting { tunables: Vec::new(), queue: Arc::clone(queue), values: Map::new(), is_default: false };
-        if knobs.is_empty() {
-            return vec![fixed_setting];
+    /// The variants of a run: each combination of values, the last setting varying fastest; the default is inserted in front if it is not
+    /// one of them.
+    pub(crate) fn variants(&self, base: PlanRun) -> Vec<PlanRun> {
+        let guest = base.spec.guest.as_ref().map(|guest| guest.scheduler.as_str());
+        let schedulers: Vec<&str> = [base.spec.setting.scheduler.as_str()].into_iter().chain(guest).collect();
+        let applying: Vec<&Values> = self.0.iter().filter(|values| values.applies_to(&schedulers)).collect();
+        if applying.is_empty() {
+            return vec![base];
         }
-        let mut settings = vec![Setting { is_default: true, ..fixed_setting.clone() }];
-        for knob in knobs {
-            let with_each_value = |setting: &Setting| {
-                let each = knob.vary.texts.iter().zip(&knob.values);
-                let possible = each.filter(|(_, tried)| !tried.refused_under.iter().any(|name| name == host));
-                possible.map(|(text, tried)| knob.set(text, tried, setting, &schedulers)).collect::<Vec<_>>()
-            };
-            settings = settings.iter().flat_map(with_each_value).collect();
+        let mut default = base.clone();
+        default.variant.is_default = true;
+        let mut variants = vec![default.clone()];
+        for values in applying {
+            variants = variants.iter().flat_map(|variant| values.each(variant)).collect();
         }
-        if !settings.iter().any(|setting| setting.is_default) {
-            settings.insert(0, Setting { is_default: true, ..fixed_setting });
+        if !variants.iter().any(|variant| variant.variant.is_default) {
+            variants.insert(0, default);
         }
-        settings
+        variants
     }
 }
 
-impl Knob {
+impl Values {
     /// Whether it is varied for all schedulers.
     fn is_of_all(&self) -> bool {
         matches!(self.vary.of.as_str(), Vary::QUEUE | Vary::IO_COST)
@@ -141,37 +80,34 @@ impl Knob {
         self.is_of_all() || schedulers.contains(&&*self.vary.of)
     }
 
-    /// A setting with a value of this knob. The host's scheduler comes first in `schedulers`.
-    fn set(&self, text: &str, tried: &TrialResult, setting: &Setting, schedulers: &[&str]) -> Setting {
+    /// A run with each of these values that its host's scheduler accepts.
+    fn each(&self, run: &PlanRun) -> Vec<PlanRun> {
+        let each = self.vary.texts.iter().zip(&self.tried);
+        let possible = each.filter(|(_, tried)| !tried.refused_under.contains(&run.spec.setting.scheduler));
+        possible.map(|(text, tried)| self.applied(text, tried, run.clone())).collect()
+    }
+
+    /// A run with one of these values.
+    fn applied(&self, text: &str, tried: &TrialResult, mut run: PlanRun) -> PlanRun {
         let Vary { of, name, .. } = &self.vary;
-        let mut setting = setting.clone();
-        let is_file = of == Vary::QUEUE;
-        if of == Vary::IO_COST {
+        let PlanRun { spec, queue, variant, .. } = &mut run;
+        match of.as_str() {
+            Vary::QUEUE => spec.setting.write(name, text),
             // It was tried out before.
-            let _ = io_cost::vary(&mut Arc::make_mut(&mut setting.queue).io_cost, name, text);
-        } else if is_file {
-            let queue = Arc::make_mut(&mut setting.queue);
-            match text.parse() {
-                Ok(requests) if name == "nr_requests" => queue.nr_requests = Some(requests),
-                _ => queue.attributes.push((name.clone(), text.to_owned())),
+            Vary::IO_COST => drop(io_cost::vary(&mut Arc::make_mut(queue).io_cost, name, text)),
+            _ => {
+                let settings = [Some(&mut spec.setting), spec.guest.as_mut()].into_iter().flatten();
+                let own = settings.filter(|setting| setting.scheduler == *of);
+                own.for_each(|setting| setting.write(&Setting::file_of(name), text));
             }
-        } else {
-            setting.tunables.push(Tunable { scheduler: of.clone(), name: name.clone(), text: text.to_owned() });
         }
         // Of two schedulers, both may have a tunable of this name.
-        let is_known_by_name = is_file || (schedulers.len() == 1 && of != Vary::IO_COST);
-        let knob = if is_known_by_name { name.clone() } else { self.vary.knob() };
-        setting.values.insert(knob, number_or_text(text));
-        let default_scheduler = if self.is_of_all() { schedulers[0] } else { of };
-        setting.is_default &= tried.default_under.iter().any(|known| known == default_scheduler);
-        setting
-    }
-}
-
-impl Vary {
-    /// The name as scheduler (or `queue`) and tunable.
-    fn knob(&self) -> String {
-        format!("{}.{}", self.of, self.name)
+        let is_known_by_name = of == Vary::QUEUE || (spec.guest.is_none() && of != Vary::IO_COST);
+        let known_as = if is_known_by_name { name.clone() } else { self.vary.label() };
+        variant.settings.insert(known_as, number_or_text(text));
+        let default_scheduler = if self.is_of_all() { &spec.setting.scheduler } else { of };
+        variant.is_default &= tried.default_under.contains(default_scheduler);
+        run
     }
 }
 
@@ -180,128 +116,58 @@ pub(crate) fn number_or_text(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from)
 }
 
-impl Bench<'_> {
-    /// Checks that a knob can be varied at all, given the knobs before it.
-    fn check(&self, vary: &Vary, before: &[Vary]) -> Result<(), Error> {
-        let (options, comparison) = (self.options, self.options.comparison);
-        let refuse = |problem: String| Err(options.refuse(Field::Vary, vary, problem));
-        if vary.texts.is_empty() {
-            return refuse("expected some values, such as mq-deadline.fifo_batch=1,4,16".to_owned());
-        }
-        let known = self.queue.schedulers.find(&vary.of).is_some();
-        if !matches!(vary.of.as_str(), Vary::QUEUE | Vary::IO_COST) && !self.schedulers.contains(&vary.of) {
-            let (hint, compared) = (nearest::hint(&vary.of, self.queue.schedulers.names()), self.schedulers.join(", "));
-            let problem = if known { "is not among the compared schedulers" } else { "is not a scheduler" };
-            return refuse(format!("{} {problem} ({hint}expected queue, or one of {compared})", vary.of));
-        }
-        if let Some(before) = before.iter().find(|before| before.knob() == vary.knob()) {
-            let other = options.given(Field::Vary, before);
-            return refuse(format!("{other} was already given (expected all values of {} in one)", vary.knob()));
-        }
-        let set = comparison.tunables.iter().find(|set| set.scheduler == vary.of && set.name == vary.name);
-        let written = comparison.queue_files.iter().find(|set| vary.of == Vary::QUEUE && set.file == vary.name);
-        let fixed = set.map(|set| options.given(Field::Tunables, set));
-        let fixed =
-            fixed.or_else(|| written.map(|set| options.given(Field::QueueFiles, format!("{}={}", set.file, set.text))));
-        if let Some(fixed) = fixed {
-            return refuse(format!("{fixed} sets {} for all runs (expected one of the two)", vary.knob()));
-        }
-        let values: Vec<Value> = vary.texts.iter().map(|text| number_or_text(text)).collect();
-        match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
-            Some((index, _)) => refuse(format!("{} is given twice (expected each value once)", vary.texts[index])),
-            None => Ok(()),
-        }
+/// Checks that a setting can be varied at all, given those before it.
+fn check(trial: &Trial<'_>, vary: &Vary, before: &[Vary]) -> Result<(), Error> {
+    let (options, comparison) = (trial.options, trial.options.comparison);
+    let refuse = |problem: String| Err(options.refuse(Field::Vary, vary, problem));
+    if vary.texts.is_empty() {
+        return refuse("expected some values, such as mq-deadline.fifo_batch=1,4,16".to_owned());
     }
+    let registry = &trial.queue.schedulers;
+    if !matches!(vary.of.as_str(), Vary::QUEUE | Vary::IO_COST) && !trial.schedulers.contains(&vary.of) {
+        let known = registry.find(&vary.of).is_some();
+        let (hint, compared) = (nearest::hint(&vary.of, registry.names()), trial.schedulers.join(", "));
+        let problem = if known { "is not among the compared schedulers" } else { "is not a scheduler" };
+        return refuse(format!("{} {problem} ({hint}expected queue, or one of {compared})", vary.of));
+    }
+    let name = vary.label();
+    if let Some(before) = before.iter().find(|before| before.label() == name) {
+        let other = options.given(Field::Vary, before);
+        return refuse(format!("{other} was already given (expected all values of {name} in one)"));
+    }
+    let set = comparison.tunables.iter().find(|set| set.scheduler == vary.of && set.name == vary.name);
+    let written = comparison.queue_files.iter().find(|set| vary.of == Vary::QUEUE && set.file == vary.name);
+    let fixed = set.map(|set| options.given(Field::Tunables, set));
+    let fixed =
+        fixed.or_else(|| written.map(|set| options.given(Field::QueueFiles, format!("{}={}", set.file, set.text))));
+    if let Some(fixed) = fixed {
+        return refuse(format!("{fixed} sets {name} for all runs (expected one of the two)"));
+    }
+    let values: Vec<Value> = vary.texts.iter().map(|text| number_or_text(text)).collect();
+    match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
+        Some((index, _)) => refuse(format!("{} is given twice (expected each value once)", vary.texts[index])),
+        None => Ok(()),
+    }
+}
 
-    /// Tries a value of a tunable out.
-    fn tunable(&self, vary: &Vary, text: &str, notices: &mut Vec<String>) -> Result<TrialResult, Error> {
-        let tunable = Tunable { scheduler: vary.of.clone(), name: vary.name.clone(), text: text.to_owned() };
-        let queue = queue_under(&vary.of, self.config).about(Field::Vary)?;
-        let now = queue.generation().hz.now(Instant::ZERO);
-        for (name, text) in self.settings.get(&vary.of).into_iter().flatten() {
-            queue.set_tunable(now, name, text, &mut Effects::new()).about(Field::Tunables)?;
-        }
-        let before = queue.tunable(&vary.name).ok();
-        notices.extend(tunables::set(self.options, Field::Vary, &queue, &tunable)?);
-        let is_default_value = before.is_some() && before == queue.tunable(&vary.name).ok();
-        Ok(TrialResult {
-            default_under: is_default_value.then(|| vary.of.clone()).into_iter().collect(),
-            ..TrialResult::default()
-        })
-    }
-
-    /// Checks each combination of the bounds of io.cost's rate: each value alone may be valid, but not together with another one.
-    fn check_rates(&self, knobs: &[Knob]) -> Result<(), Error> {
-        let bound = |name: &str| knobs.iter().find(|knob| knob.vary.of == Vary::IO_COST && knob.vary.name == name);
-        let (Some(low), Some(high)) = (bound("qos.min"), bound("qos.max")) else { return Ok(()) };
-        for (min, max) in low.vary.texts.iter().flat_map(|min| high.vary.texts.iter().map(move |max| (min, max))) {
-            // In the order in which they were given, as they are set.
-            let mut settings = [(low, min), (high, max)];
-            settings.sort_by_key(|(knob, _)| knobs.iter().position(|other| std::ptr::eq(other, *knob)));
-            let mut disks = self.queue.io_cost.clone();
-            for (knob, text) in settings {
-                io_cost::vary(&mut disks, &knob.vary.name, text).map_err(|problem| {
-                    let given = format!("{}={min} with {}={max}", low.vary.knob(), high.vary.knob());
-                    self.options.refuse(Field::Vary, given, problem)
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Tries a value of a setting of io.cost out.
-    fn io_cost(&self, vary: &Vary, text: &str, _: &mut Vec<String>) -> Result<TrialResult, Error> {
-        let mut disks = self.queue.io_cost.clone();
-        io_cost::vary(&mut disks, &vary.name, text)
-            .map_err(|problem| self.options.refuse(Field::Vary, format_args!("{}={text}", vary.knob()), problem))?;
-        let default_under = if disks == self.queue.io_cost { self.host_schedulers.to_vec() } else { Vec::new() };
-        Ok(TrialResult { default_under, ..TrialResult::default() })
-    }
-
-    /// Tries a value of a file out under every scheduler of the host. A value that only some schedulers reject is left out for
-    /// those.
-    fn file(&self, vary: &Vary, text: &str, notices: &mut Vec<String>) -> Result<TrialResult, Error> {
-        let given = |file: &str, text: &str| format!("{}.{file}={text}", Vary::QUEUE);
-        let mut queue = QueueSettings { attributes: Vec::new(), ..self.queue.clone() };
-        let file_write = FileWrite { field: Field::Vary, given: given(&vary.name, text), file: &vary.name, text };
-        queue_files::write(self.options, &file_write, &mut queue)?;
-        let config = (self.make_config)(&queue);
-        let (mut tried, mut refusals) = (TrialResult::default(), Vec::new());
-        for scheduler in self.host_schedulers {
-            let this_scheduler = std::slice::from_ref(scheduler);
-            match queue_files::validate_field(self.options, Field::Vary, &given, &queue, &config, this_scheduler) {
-                Ok(new) => {
-                    notices.extend(new.into_iter().filter(|notice| !notices.contains(notice)).collect::<Vec<_>>())
-                }
-                Err(refusal) => {
-                    tried.refused_under.push(scheduler.clone());
-                    refusals.push(refusal);
-                    continue;
-                }
-            }
-            let defaults = QueueSettings { attributes: Vec::new(), ..self.queue.clone() };
-            let before = self.shown(&vary.name, scheduler, self.config, &defaults);
-            if before.is_some() && before == self.shown(&vary.name, scheduler, &config, &queue) {
-                tried.default_under.push(scheduler.clone());
-            }
-        }
-        match refusals.into_iter().next() {
-            Some(refusal) if tried.refused_under.len() == self.host_schedulers.len() => Err(refusal),
-            Some(refusal) => {
-                notices.push(format!("Left out: {refusal}."));
-                Ok(tried)
-            }
-            None => Ok(tried),
+/// Checks each combination of the bounds of io.cost's rate: each value alone may be valid, but not together with another one.
+fn check_rates(trial: &Trial<'_>) -> Result<(), Error> {
+    let requested = &trial.options.comparison.vary;
+    let bound = |name: &str| requested.iter().position(|vary| vary.of == Vary::IO_COST && vary.name == name);
+    let (Some(low), Some(high)) = (bound("qos.min"), bound("qos.max")) else { return Ok(()) };
+    for (min, max) in
+        requested[low].texts.iter().flat_map(|min| requested[high].texts.iter().map(move |max| (min, max)))
+    {
+        // In the order in which they were given, as they are set.
+        let mut settings = [(low, min), (high, max)];
+        settings.sort_by_key(|(index, _)| *index);
+        let mut disks = trial.queue.io_cost.clone();
+        for (index, text) in settings {
+            io_cost::vary(&mut disks, &requested[index].name, text).map_err(|problem| {
+                let given = format!("io.cost.qos.min={min} with io.cost.qos.max={max}");
+                trial.options.refuse(Field::Vary, given, problem)
+            })?;
         }
     }
-
-    /// The value that a file of `queue/` shows under a scheduler.
-    fn shown(&self, file: &str, scheduler: &str, config: &QueueConfig, queue: &QueueSettings) -> Option<String> {
-        let trial_queue: AnyQueue<Local> = queue_under(scheduler, config).ok()?;
-        let now = trial_queue.generation().hz.now(Instant::ZERO);
-        for (file, text) in self.queue.attributes.iter().chain(&queue.attributes) {
-            trial_queue.set_attribute(now, file, text, &mut Effects::new()).ok()?;
-        }
-        trial_queue.attribute(file).ok()
-    }
+    Ok(())
 }

@@ -15,7 +15,7 @@ use crate::comparison::environment::Options;
 use crate::comparison::error::{About as _, Error};
 use crate::comparison::fields::Field;
 use crate::plan::schedulers::queue_under;
-use crate::plan::tunables;
+use crate::plan::trial;
 
 /// The writes, ordered by time, to queues that start with one of these schedulers.
 pub(crate) fn ordered(options: &Options<'_>, known: &Registry, schedulers: &[String]) -> Result<Vec<Write>, Error> {
@@ -128,7 +128,7 @@ pub(crate) fn validate_settings(
                 }
                 Err(why) => match write.file.strip_prefix("iosched/") {
                     Some(tunable) if why == AttributeError::Unknown => {
-                        tunables::unknown_tunable_error(&trial_queue, tunable)
+                        trial::unknown_tunable_error(&trial_queue, tunable)
                     }
                     _ => format!("{why} in the run that starts with {scheduler}"),
                 },

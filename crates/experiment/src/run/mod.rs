@@ -20,7 +20,7 @@ use hoistway_answer::document::{Front, ResultsDocument, Verdict};
 use hoistway_blk::schedulers::{BFQ, KYBER};
 use hoistway_legacy::CFQ;
 use hoistway_observed::{Observer, run_observed};
-use hoistway_sim::{Control, QueueSettings, RunError, RunResult, Scenario, run_with_statistics};
+use hoistway_sim::{Control, RunError, RunResult, Scenario, run_with_statistics};
 
 use crate::comparison::Comparison;
 use crate::comparison::environment::CallerEnvironment;
@@ -30,7 +30,7 @@ use crate::comparison::observer::{Controls, RunObserver, Unobserved};
 use crate::outcome::RunOutcome;
 use crate::outcome::document;
 use crate::plan::repeats;
-use crate::plan::{Plan, Planned};
+use crate::plan::{Plan, PlanRun};
 use crate::run::recorder::Recorder;
 use crate::run::rounds::run_in_rounds;
 use crate::run::runner::{PlannedRun, RunMeasurements, RunOrder, Runner};
@@ -80,7 +80,7 @@ impl Runner for Simulator<'_> {
     fn expected_length(&self, number: usize) -> u32 {
         let spec = &self.plan.runs[number].spec;
         let rank = |name: &str| LONGEST_FIRST.iter().rev().position(|known| *known == name).map_or(0, |rank| rank + 1);
-        rank(&spec.scheduler) as u32
+        rank(&spec.setting.scheduler) as u32
     }
 }
 
@@ -159,7 +159,7 @@ impl Plan<'_> {
     /// Carries out a run with its recorder and `tracer`, if any.
     pub(crate) fn run_with_recorder(
         &self,
-        planned: &Planned,
+        planned: &PlanRun,
         control: &Control,
         observer: &dyn RunObserver,
         tracer: Option<&mut dyn Observer>,
@@ -184,7 +184,7 @@ impl Plan<'_> {
     /// Carries out a run with its observers, if any.
     pub(crate) fn run_single(
         &self,
-        planned: &Planned,
+        planned: &PlanRun,
         control: &Control,
         observer: &dyn RunObserver,
         observers: &mut [&mut dyn Observer],
@@ -196,7 +196,7 @@ impl Plan<'_> {
     pub(crate) fn run_scenario(
         &self,
         scenario: &Scenario<'_>,
-        planned: &Planned,
+        planned: &PlanRun,
         control: &Control,
         observer: &dyn RunObserver,
         observers: &mut [&mut dyn Observer],
@@ -214,13 +214,13 @@ impl Plan<'_> {
         let RunResult { processes, simulated, ios, locks, refused, fates, page_cache, io_cost, io_latency, partial } =
             result;
         let setup = &self.setups[planned.setup];
+        let scheduler = spec.setting.scheduler.as_str();
         let row = PlannedRun {
             scheduler: spec.label(),
-            front: if scenario.queue.schedulers.is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
-            ran_as: setup.substitute_kernel(&spec.scheduler),
+            front: if scenario.queue.schedulers.is_legacy(scheduler) { Front::Legacy } else { Front::Mq },
+            ran_as: setup.substitute_kernel(scheduler),
             research: setup.research(spec),
-            tunables: spec.tunables.clone(),
-            queue_files: queue_files(&planned.queue),
+            setting: spec.setting.clone(),
             variant: planned.variant.clone(),
             setup: planned.setup as u32,
             repeat: planned.repeat,
@@ -242,12 +242,6 @@ impl Plan<'_> {
         };
         Ok(row.outcome(&setup.workload, &setup.job_facts, measured, observer))
     }
-}
-
-/// The writes to the files of every queue.
-fn queue_files(queue: &QueueSettings) -> Vec<(String, String)> {
-    let requests = queue.nr_requests.map(|requests| ("nr_requests".to_owned(), requests.to_string()));
-    requests.into_iter().chain(queue.attributes.iter().cloned()).collect()
 }
 
 /// The field that is probably at fault if a run cannot begin.

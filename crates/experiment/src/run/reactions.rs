@@ -16,7 +16,7 @@ use hoistway_sim::{Control, Host};
 
 use crate::comparison::error::Error;
 use crate::comparison::observer::{Controls, Unobserved};
-use crate::plan::{Plan, Planned};
+use crate::plan::{Plan, PlanRun};
 
 /// Factors applied to the profile's reaction times, as `[numerator, denominator]`.
 const REACTION_FACTORS: [[u64; 2]; 2] = [[1, 2], [2, 1]];
@@ -54,8 +54,8 @@ impl Plan<'_> {
     }
 
     /// Whether the load uses several I/O classes and the scheduler honours them.
-    fn prefers_a_class(&self, planned: &Planned) -> bool {
-        let row = planned.queue.schedulers.find(&planned.spec.scheduler);
+    fn prefers_a_class(&self, planned: &PlanRun) -> bool {
+        let row = planned.queue.schedulers.find(&planned.spec.setting.scheduler);
         let is_known =
             row.is_some_and(|row| (row.priorities)(&row.kernel(planned.queue.kernel).generation()) != Priorities::No);
         is_known && has_classes(&self.setups[planned.setup].workload)

@@ -6,7 +6,8 @@ use hoistway_answer::document::{
     AlternativeFigures, AlternativeProgram, JobSummary, OperationSummary, RecordingSummary, Run,
 };
 use hoistway_answer::verdict::recommended;
-use hoistway_blk::ground::Nanos;
+use hoistway_blk::drive::Effects;
+use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_program::{Alternative, Change, Stream};
 
 use crate::comparison::environment::Options;
@@ -17,7 +18,6 @@ use crate::comparison::{Comparison, Tunable};
 use crate::load::recording::{self, Recorded};
 use crate::plan::Plan;
 use crate::plan::schedulers::queue_under;
-use crate::plan::tunables;
 
 /// Maximum repeats of an alternative: it only has to show whether the recommendation stays the same.
 const REPEATS_MAX: u32 = 3;
@@ -104,7 +104,10 @@ impl Plan<'_> {
     fn is_possible(&self, tunable: &Tunable) -> bool {
         let config = self.setups.first().map(|setup| &setup.config);
         let queue = config.and_then(|config| queue_under(&tunable.scheduler, config).ok());
-        queue.is_some_and(|queue| tunables::set(&self.options, Field::Tunables, &queue, tunable).is_ok())
+        queue.is_some_and(|queue| {
+            let now = queue.generation().hz.now(Instant::ZERO);
+            queue.set_tunable(now, &tunable.name, &tunable.text, &mut Effects::new()).is_ok()
+        })
     }
 
     /// Runs another comparison of the program, with changes.

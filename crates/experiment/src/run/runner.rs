@@ -1,8 +1,8 @@
 //! The trait for carrying out runs of an experiment in virtual or in real time, and the outcome of a run.
 
-use hoistway_answer::document::{Front, JobSummary, LockSummary, Run, RunVariant, cpu_us_per_io};
+use hoistway_answer::document::{Front, JobSummary, LockSummary, Run, RunLabel, cpu_us_per_io};
 use hoistway_load::Load;
-use hoistway_measure::{DiskSummary, IoCostSummary, IoLatencySummary, PageCacheSummary, ProcessResult};
+use hoistway_measure::{DiskSummary, IoCostSummary, IoLatencySummary, PageCacheSummary, ProcessResult, Setting};
 use hoistway_sim::Fate;
 use serde_json::{Map, Value};
 
@@ -53,12 +53,10 @@ pub struct PlannedRun {
     pub ran_as: Option<String>,
     /// Where the scheduler was published, if no kernel has it.
     pub research: Option<String>,
-    /// The tunables that are set, by name.
-    pub tunables: Vec<(String, String)>,
-    /// The files of `queue/` that are written before the run, by name.
-    pub queue_files: Vec<(String, String)>,
+    /// The setting of the devices.
+    pub setting: Setting,
     /// What distinguishes it from other rows of the same scheduler.
-    pub variant: RunVariant,
+    pub variant: RunLabel,
     /// Index of its setup.
     pub setup: u32,
     /// Number of the repeat, from 0.
@@ -126,8 +124,8 @@ impl PlannedRun {
             front: self.front,
             ran_as: self.ran_as,
             research: self.research,
-            tunables: values(&self.tunables),
-            queue_files: values(&self.queue_files),
+            tunables: values(self.setting.tunables()),
+            queue_files: values(self.setting.queue_files()),
             variant: self.variant,
             setup: self.setup,
             repeat: self.repeat,
@@ -153,6 +151,6 @@ impl PlannedRun {
     }
 }
 
-fn values(texts: &[(String, String)]) -> Map<String, Value> {
-    texts.iter().map(|(name, text)| (name.clone(), number_or_text(text))).collect()
+fn values<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> Map<String, Value> {
+    texts.map(|(name, text)| (name.to_owned(), number_or_text(text))).collect()
 }

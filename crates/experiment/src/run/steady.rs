@@ -17,7 +17,7 @@ use crate::comparison::error::Error;
 use crate::comparison::measured_time::MeasuredTime;
 use crate::comparison::observer::{Controls, Unobserved};
 use crate::plan::window::Window;
-use crate::plan::{Plan, Planned};
+use crate::plan::{Plan, PlanRun};
 
 /// Virtual time of the longer runs: longer than a scheduler favours or learns.
 const PILOT_NS: u64 = 60_000_000_000;
@@ -118,7 +118,7 @@ impl Plan<'_> {
     /// That of some jobs, which run without the others.
     fn pilots_of(&self, window: Window, includes: &dyn Fn(u32) -> bool, controls: &Controls) -> Result<Pilots, Error> {
         let first_repeat = &self.runs[..self.runs_per_repeat()];
-        let run = |window: Window, planned: &Planned| {
+        let run = |window: Window, planned: &PlanRun| {
             let mut workload = window.applied_to(&self.setups[planned.setup].workload);
             workload.processes.retain(|process| includes(process.schedule.job as u32));
             let scenario = self.scenario_of(planned, Some(&workload));
@@ -127,8 +127,8 @@ impl Plan<'_> {
         let probed = run(window, &first_repeat[0])?;
         let per_second = probed.simulated_ios as f64 / probed.simulated_seconds.max(1e-9);
         let own_ios = probed.simulated_ios as f64 * first_repeat.len() as f64;
-        let favours_starts = |planned: &&Planned| {
-            let row = planned.queue.schedulers.find(&planned.spec.scheduler);
+        let favours_starts = |planned: &&PlanRun| {
+            let row = planned.queue.schedulers.find(&planned.spec.setting.scheduler);
             row.is_some_and(|row| row.favours_starts)
         };
         let end_with = |ios: f64, runs: usize| ((ios / (per_second * runs as f64) * 1e9) as u64).min(PILOT_NS);

@@ -15,7 +15,7 @@ use crate::comparison::fields::Field;
 use crate::comparison::observer::{Controls, RunObserver};
 use crate::outcome::RunOutcome;
 use crate::outcome::document;
-use crate::plan::{Plan, Planned};
+use crate::plan::{Plan, PlanRun};
 
 /// Why traced runs failed.
 #[derive(Debug, thiserror::Error)]
@@ -88,10 +88,10 @@ impl Plan<'_> {
     fn run_sequentially<'c>(
         &self,
         controls: &'c Controls,
-        mut run_one: impl FnMut(u32, &Planned, &'c Control) -> Result<RunOutcome, TraceError>,
+        mut run_one: impl FnMut(u32, &PlanRun, &'c Control) -> Result<RunOutcome, TraceError>,
     ) -> Result<Vec<Option<RunOutcome>>, TraceError> {
         let runs = (0..).zip(self.runs.iter().zip(controls.iter()));
-        let outcome = |(number, (planned, control)): (u32, (&Planned, &'c Control))| {
+        let outcome = |(number, (planned, control)): (u32, (&PlanRun, &'c Control))| {
             if control.cancelled.load(Ordering::Relaxed) {
                 Ok(None)
             } else {
@@ -109,11 +109,17 @@ impl Plan<'_> {
             scheduler: planned.spec.label(),
             tunables: planned
                 .spec
-                .tunables
-                .iter()
-                .map(|(name, text)| (name.clone(), Value::from(text.as_str())))
+                .setting
+                .tunables()
+                .map(|(name, text)| (name.to_owned(), Value::from(text)))
                 // Add the varied files of the queue.
-                .chain(planned.variant.knobs().into_iter().map(|(name, value)| (name, Value::from(value_text(&value)))))
+                .chain(
+                    planned
+                        .variant
+                        .own_settings()
+                        .into_iter()
+                        .map(|(name, value)| (name, Value::from(value_text(&value)))),
+                )
                 .collect::<Map<_, _>>(),
         });
         Header {

@@ -1,29 +1,8 @@
 //! Numbering of points: a point's position on each axis.
 
-use crate::comparison::{Comparison, MeasuredTime, QueueFile, Tunable};
+use crate::comparison::{Comparison, MeasuredTime, QueueFile, Tunable, Vary};
 
 use super::space::{Space, Value};
-
-/// The name for files of `queue/` among settings.
-pub(super) const QUEUE: &str = "queue";
-
-/// A tunable or a file of `queue/` with its values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SweptSetting {
-    /// The scheduler, or `queue`.
-    pub of: String,
-    /// The tunable or the file.
-    pub name: String,
-    values: Vec<Value>,
-}
-
-impl SweptSetting {
-    /// The setting's name in tables: `bfq.slice_idle`, `queue.nr_requests`.
-    #[must_use]
-    pub fn label(&self) -> String {
-        format!("{}.{}", self.of, self.name)
-    }
-}
 
 /// The axes of a space. Seeds vary fastest, then settings, schedulers, guest schedulers, kernels, hosts, devices and
 /// loads.
@@ -35,11 +14,11 @@ pub(super) struct Axes {
     kernels: usize,
     guest_schedulers: usize,
     /// For each scheduler its settings, and the number of their combinations.
-    schedulers: Vec<(Vec<SweptSetting>, u64)>,
+    schedulers: Vec<(Vec<Vary>, u64)>,
     /// Combinations of all schedulers in total.
     variants: u64,
     seeds: u64,
-    settings: Vec<SweptSetting>,
+    settings: Vec<Vary>,
 }
 
 /// The position of a point. Two points of one cell differ only in the seed.
@@ -59,28 +38,26 @@ pub(super) struct Position {
 
 impl Axes {
     pub(super) fn of(space: &Space, seeds: usize) -> Axes {
-        let settings: Vec<SweptSetting> = space
-            .settings
-            .iter()
-            .flat_map(|(of, names)| {
-                names.iter().map(|(name, values)| SweptSetting {
-                    of: of.clone(),
-                    name: name.clone(),
-                    values: values.clone(),
-                })
-            })
-            .collect();
+        let named =
+            space.settings.iter().flat_map(|(of, names)| names.iter().map(move |(name, values)| (of, name, values)));
+        let texts = |values: &[Value]| values.iter().map(|value| value.0.clone()).collect();
+        let setting = |(of, name, values): (&String, &String, &Vec<Value>)| Vary {
+            of: of.clone(),
+            name: name.clone(),
+            texts: texts(values),
+        };
+        let settings: Vec<Vary> = named.map(setting).collect();
         let schedulers: Vec<_> = space
             .schedulers
             .iter()
             .map(|scheduler| {
-                let own_settings: Vec<SweptSetting> = settings
+                let own_settings: Vec<Vary> = settings
                     .iter()
-                    .filter(|setting| setting.of == *scheduler || setting.of == QUEUE)
+                    .filter(|setting| setting.of == *scheduler || setting.of == Vary::QUEUE)
                     .cloned()
                     .collect();
                 let combinations =
-                    own_settings.iter().fold(1, |all: u64, setting| all.saturating_mul(setting.values.len() as u64));
+                    own_settings.iter().fold(1, |all: u64, setting| all.saturating_mul(setting.texts.len() as u64));
                 (own_settings, combinations)
             })
             .collect();
@@ -104,7 +81,7 @@ impl Axes {
     }
 
     /// All settings of the space, in the order of their names.
-    pub(super) fn settings(&self) -> &[SweptSetting] {
+    pub(super) fn settings(&self) -> &[Vary] {
         &self.settings
     }
 
@@ -138,11 +115,11 @@ impl Axes {
     }
 
     /// The settings of a position, each with its value.
-    pub(super) fn settings_of(&self, position: &Position) -> impl Iterator<Item = (&SweptSetting, &Value)> {
+    pub(super) fn settings_of(&self, position: &Position) -> impl Iterator<Item = (&Vary, &String)> {
         let mut rest = position.combination;
         self.schedulers[position.scheduler].0.iter().map(move |setting| {
-            let many = setting.values.len() as u64;
-            let value = &setting.values[(rest % many) as usize];
+            let many = setting.texts.len() as u64;
+            let value = &setting.texts[(rest % many) as usize];
             rest /= many;
             (setting, value)
         })
@@ -154,7 +131,7 @@ impl Axes {
         let mut trials = vec![0];
         let mut step = 1;
         for setting in &self.schedulers[scheduler].0 {
-            let many = setting.values.len() as u64;
+            let many = setting.texts.len() as u64;
             trials.extend((1..many).map(|value| value * step));
             step *= many;
         }
@@ -181,9 +158,9 @@ impl Axes {
         comparison.kernels = select(&space.kernels, position.kernel);
         comparison.schedulers = select(&space.schedulers, position.scheduler);
         comparison.guests.schedulers = select(&space.guest_schedulers, position.guest_scheduler);
-        for (SweptSetting { of, name, .. }, Value(text)) in self.settings_of(position) {
+        for (Vary { of, name, .. }, text) in self.settings_of(position) {
             let text = text.clone();
-            if of == QUEUE {
+            if of == Vary::QUEUE {
                 comparison.queue_files.push(QueueFile { file: name.clone(), text });
             } else {
                 comparison.tunables.push(Tunable { scheduler: of.clone(), name: name.clone(), text });
@@ -208,7 +185,9 @@ mod tests {
             ..Space::default()
         };
         space.settings.insert("bfq".to_owned(), [("slice_idle".to_owned(), values(&["0", "8"]))].into());
-        space.settings.insert(QUEUE.to_owned(), [("nr_requests".to_owned(), values(&["32", "64", "128"]))].into());
+        space
+            .settings
+            .insert(Vary::QUEUE.to_owned(), [("nr_requests".to_owned(), values(&["32", "64", "128"]))].into());
         space
     }
 
@@ -246,7 +225,7 @@ mod tests {
     fn a_space_may_be_larger_than_any_number() {
         let mut space = space();
         space.settings.insert(
-            QUEUE.to_owned(),
+            Vary::QUEUE.to_owned(),
             (0..40).map(|file| (file.to_string(), (0..100).map(|value| Value(value.to_string())).collect())).collect(),
         );
         assert_eq!(Axes::of(&space, 5).points(), u64::MAX);

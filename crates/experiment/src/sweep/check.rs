@@ -5,12 +5,12 @@ use std::fmt::Display;
 
 use hoistway_answer::rows::RunRow;
 
-use super::axes::{Axes, Position, QUEUE};
+use super::axes::{Axes, Position};
 use super::inputs::{Read, Recorder, Shared, space_field_name};
 use super::space::{Seeds, Space};
-use crate::comparison::Comparison;
 use crate::comparison::error::Error;
 use crate::comparison::fields::Field;
+use crate::comparison::{Comparison, Vary};
 use crate::plan::Plan;
 use crate::plan::repeats;
 
@@ -93,12 +93,12 @@ const SEEDS_MAX: u32 = 10_000_000;
 
 fn settings(space: &Space) -> Result<(), Error> {
     for (of, names) in &space.settings {
-        let field = if of == QUEUE { Field::QueueFiles } else { Field::Tunables };
-        if of != QUEUE && !space.schedulers.contains(of) && !space.guest_schedulers.contains(of) {
+        let field = if of == Vary::QUEUE { Field::QueueFiles } else { Field::Tunables };
+        if of != Vary::QUEUE && !space.schedulers.contains(of) && !space.guest_schedulers.contains(of) {
             let problem = "is not among the compared schedulers";
             return Err(Error::new(field, format_args!("`settings.{of}`: {of} {problem}")));
         }
-        if of != QUEUE && !space.schedulers.contains(of) {
+        if of != Vary::QUEUE && !space.schedulers.contains(of) {
             let problem = "settings apply to the host's schedulers only (expected a scheduler of `schedulers`)";
             return Err(Error::new(field, format_args!("`settings.{of}`: {problem}")));
         }

@@ -30,7 +30,6 @@ pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("HOISTWAY_SOUR
 /// The format of a serialized sweep. The number grows when old readers would misread it.
 const FORMAT: &str = "hoistway-sweep/1";
 
-pub use axes::SweptSetting;
 pub use inputs::Inputs;
 pub use key::Key;
 pub use record::RunRecord;

@@ -4,12 +4,13 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::axes::{Axes, Position, SweptSetting};
+use super::axes::{Axes, Position};
 use super::inputs::{Inputs, Shared};
 use super::key::Key;
 use super::record::RunRecord;
 use super::space::{Seeds, Space};
 use super::{FORMAT, VERSION, check};
+use crate::comparison::Vary;
 use crate::comparison::error::Error;
 use crate::comparison::observer::{Controls, Unobserved};
 use crate::plan::Plan;
@@ -153,7 +154,7 @@ impl Sweep {
 
     /// All varied tunables and files, in a fixed order.
     #[must_use]
-    pub fn settings(&self) -> &[SweptSetting] {
+    pub fn settings(&self) -> &[Vary] {
         self.axes.settings()
     }
 
@@ -163,7 +164,7 @@ impl Sweep {
         let mut own_settings = self.axes.settings_of(&position).collect::<Vec<_>>().into_iter().peekable();
         self.settings().iter().map(move |setting| {
             let matching = own_settings.next_if(|(of, _)| *of == setting);
-            matching.map(|(_, value)| &*value.0)
+            matching.map(|(_, text)| text.as_str())
         })
     }
 

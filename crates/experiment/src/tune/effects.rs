@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_answer::tuning::{Knob, KnobEffect, SettingResult};
+use hoistway_answer::tuning::{Candidates, SettingEffect, SettingResult};
 use hoistway_measure::stats;
 
 use super::Search;
@@ -17,13 +17,13 @@ use super::space::{Branch, Space};
 const UNSET: &str = "default";
 
 /// The effects of the choice of the scheduler and of every knob, largest first.
-pub(super) fn effects(search: &Search, space: &Space, results: &[SettingResult]) -> Vec<KnobEffect> {
+pub(super) fn effects(search: &Search, space: &Space, results: &[SettingResult]) -> Vec<SettingEffect> {
     let objective = &search.objective;
     let costs: Vec<(&SettingResult, f64)> = results
         .iter()
         .filter_map(|result| Some((result, objective.log_cost(result.figures.get(&objective.figure)?.mean))))
         .collect();
-    let mut effects: Vec<KnobEffect> = Vec::new();
+    let mut effects: Vec<SettingEffect> = Vec::new();
     let by_scheduler = costs.iter().map(|(result, cost)| (result.setting.scheduler.as_str(), *cost));
     let by_scheduler: Vec<(&str, f64)> = by_scheduler.collect();
     effects.extend(effect(None, "scheduler", &by_scheduler, 1).map(|explained| explained.effect));
@@ -37,13 +37,13 @@ pub(super) fn effects(search: &Search, space: &Space, results: &[SettingResult])
 }
 
 /// The effects of a scheduler's knobs, one after the other.
-fn branch_effects(branch: &Branch, mut costs: Vec<(&SettingResult, f64)>) -> Vec<KnobEffect> {
-    let mut effects: Vec<KnobEffect> = Vec::new();
+fn branch_effects(branch: &Branch, mut costs: Vec<(&SettingResult, f64)>) -> Vec<SettingEffect> {
+    let mut effects: Vec<SettingEffect> = Vec::new();
     // The share of the variance that is not explained yet.
     let mut unexplained = 1.0;
     loop {
-        let is_rated = |knob: &&Knob| effects.iter().any(|effect| effect.knob == knob.name);
-        let remaining: Vec<&Knob> = branch.knobs.iter().filter(|knob| !is_rated(knob)).collect();
+        let is_rated = |knob: &&Candidates| effects.iter().any(|effect| effect.knob == knob.name);
+        let remaining: Vec<&Candidates> = branch.knobs.iter().filter(|knob| !is_rated(knob)).collect();
         let explained = remaining.iter().filter_map(|knob| {
             let groups: Vec<(&str, f64)> = costs.iter().map(|(result, cost)| (value(result, knob), *cost)).collect();
             Some((*knob, effect(Some(&branch.scheduler), &knob.name, &groups, remaining.len())?))
@@ -51,7 +51,7 @@ fn branch_effects(branch: &Branch, mut costs: Vec<(&SettingResult, f64)>) -> Vec
         let Some((knob, largest)) = explained.max_by(|a, b| a.1.effect.share.total_cmp(&b.1.effect.share)) else {
             break;
         };
-        effects.push(KnobEffect { share: largest.effect.share * unexplained, ..largest.effect });
+        effects.push(SettingEffect { share: largest.effect.share * unexplained, ..largest.effect });
         unexplained *= 1.0 - largest.sample_share;
         for (result, cost) in &mut costs {
             *cost -= largest.means[value(result, knob)];
@@ -60,15 +60,13 @@ fn branch_effects(branch: &Branch, mut costs: Vec<(&SettingResult, f64)>) -> Vec
     effects
 }
 
-fn value<'a>(standing: &'a SettingResult, knob: &Knob) -> &'a str {
-    let setting = &standing.setting;
-    let side = if knob.is_queue_file { &setting.queue_files } else { &setting.tunables };
-    side.get(&knob.name).map_or(UNSET, String::as_str)
+fn value<'a>(standing: &'a SettingResult, knob: &Candidates) -> &'a str {
+    standing.setting.text(&knob.file()).unwrap_or(UNSET)
 }
 
 /// The effect of a knob.
 struct Explained {
-    effect: KnobEffect,
+    effect: SettingEffect,
     /// The share of the variance in the sample, without a correction for chance.
     sample_share: f64,
     /// The mean of each value's group.
@@ -104,7 +102,7 @@ fn effect(scheduler: Option<&str>, knob: &str, costs: &[(&str, f64)], knobs: usi
     }
     let best = means.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let worst = means.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let effect = KnobEffect {
+    let effect = SettingEffect {
         scheduler: scheduler.map(str::to_owned),
         knob: knob.to_owned(),
         share: ((between - degrees_of_freedom[0] as f64 * chance) / total).clamp(0.0, 1.0),
@@ -159,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_tunable_correlated_with_another_gets_no_share_of_its_effect() {
-        let knob = |name: &str| Knob {
+        let knob = |name: &str| Candidates {
             scheduler: "bfq".to_owned(),
             name: name.to_owned(),
             is_queue_file: false,

@@ -19,7 +19,7 @@ use crate::load;
 use crate::load::times;
 use crate::plan::guests;
 use crate::plan::window::Window;
-use crate::plan::{Plan, Planned};
+use crate::plan::{Plan, PlanRun};
 
 /// Figures of one run by name: latencies in ns, I/Os and bytes a second.
 pub type Figures = BTreeMap<FigureName, f64>;
@@ -78,7 +78,7 @@ impl<'a> Evaluator<'a> {
 
     /// The schedulers, each once.
     pub fn schedulers(&self) -> impl Iterator<Item = &str> {
-        self.plan.runs[..self.plan.runs_per_repeat()].iter().map(|run| run.spec.scheduler.as_str())
+        self.plan.runs[..self.plan.runs_per_repeat()].iter().map(|run| run.spec.setting.scheduler.as_str())
     }
 
     /// Returns a run as stored in a result document.
@@ -88,8 +88,7 @@ impl<'a> Evaluator<'a> {
     pub fn run(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Run, Error> {
         let options = &self.plan.options;
         let runtime = times::time(options, Field::RuntimeNs, runtime_ns.or(options.comparison.runtime_ns))?;
-        let variant = self.plan.setups[0].variant_with(options, setting)?;
-        let planned = Planned::of(0, variant, seed, 0, runtime);
+        let planned = PlanRun { runtime, ..self.plan.setups[0].run_with(options, setting, seed)? };
         self.choose_window()?;
         let windowed = self.window_of(runtime_ns).map(|window| window.applied_to(&self.plan.setups[0].workload));
         let scenario = self.plan.scenario_of(&planned, windowed.as_ref());

@@ -1,6 +1,6 @@
 //! Candidate values of tunables for which none are given.
 
-use hoistway_answer::tuning::Knob;
+use hoistway_answer::tuning::Candidates;
 use hoistway_blk::drive::Effects;
 use hoistway_blk::ground::{Instant, Local, Tunable};
 use hoistway_legacy::AnyQueue;
@@ -19,19 +19,20 @@ const FROM_ZERO: [i128; 4] = [1, 8, 64, 512];
 
 /// All tunables of a scheduler that are not fixed, each with candidate values as the kernel shows them, except its default. A
 /// tunable that only shows another tunable in a different unit is left out.
-pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Knob>, Error> {
+pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Candidates>, Error> {
+    let fixed = setup.fixed(scheduler);
     let new_queue = || -> Result<AnyQueue<Local>, Error> {
         let queue = queue_under(scheduler, &setup.config).about(Field::Schedulers)?;
-        for (name, text) in setup.fixed(scheduler) {
+        for (name, text) in fixed.tunables() {
             set(&queue, name, text).about(Field::Tunables)?;
         }
         Ok(queue)
     };
     let default_queue = new_queue()?;
     let shown = |queue: &AnyQueue<Local>, name: &str| queue.tunable(name).unwrap_or_default();
-    let mut knobs: Vec<Knob> = Vec::new();
+    let mut knobs: Vec<Candidates> = Vec::new();
     for tunable in default_queue.tunables() {
-        if setup.fixed(scheduler).iter().any(|(name, _)| name == tunable.name) {
+        if fixed.tunables().any(|(name, _)| name == tunable.name) {
             continue;
         }
         let mut texts: Vec<String> = Vec::new();
@@ -49,7 +50,7 @@ pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Knob>, Error
         }
         if !texts.is_empty() && !is_alias {
             let (scheduler, name) = (scheduler.to_owned(), tunable.name.to_owned());
-            knobs.push(Knob { scheduler, name, is_queue_file: false, texts });
+            knobs.push(Candidates { scheduler, name, is_queue_file: false, texts });
         }
     }
     Ok(knobs)

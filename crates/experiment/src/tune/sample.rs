@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
 
 /// The choices of a combination, by the combination's number.
 fn choices(branch: &Branch, mut number: u64) -> Vec<usize> {
-    let digit = |knob: &hoistway_answer::tuning::Knob| {
+    let digit = |knob: &hoistway_answer::tuning::Candidates| {
         let count = knob.texts.len() as u64 + 1;
         let digit = number % count;
         number /= count;
@@ -114,10 +114,10 @@ fn below(random: &mut u64, limit: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_answer::tuning::Knob;
+    use hoistway_answer::tuning::Candidates;
 
     fn space(knobs: usize, values: usize) -> Space {
-        let knob = |number: usize| Knob {
+        let knob = |number: usize| Candidates {
             scheduler: "bfq".to_owned(),
             name: format!("knob{number}"),
             is_queue_file: false,
@@ -146,7 +146,7 @@ mod tests {
         let space = space(9, 6);
         let many = settings(&space, 150, 7);
         assert_eq!(many.iter().collect::<BTreeSet<_>>().len(), 150);
-        let with = |knobs: usize| many.iter().filter(|setting| setting.knobs().count() == knobs).count();
+        let with = |knobs: usize| many.iter().filter(|setting| setting.writes.len() == knobs).count();
         assert_eq!((with(0), with(1)), (2, 54), "each value of each knob alone");
         assert!(with(7) + with(8) + with(9) > 50);
         assert_eq!(settings(&space, 40, 7), many[..40]);

@@ -1,7 +1,7 @@
 //! The space of settings to try.
 
 use hoistway_answer::document::value_text;
-use hoistway_answer::tuning::{Knob, Setting};
+use hoistway_answer::tuning::{Candidates, Setting};
 
 use super::Search;
 use super::evaluate::Evaluator;
@@ -13,7 +13,7 @@ use crate::comparison::fields::Field;
 use crate::comparison::{Comparison, Vary};
 use crate::plan::Plan;
 use crate::plan::schedulers::queue_under;
-use crate::plan::tunables;
+use crate::plan::trial;
 
 /// Larger numbers are not exact in every JSON reader.
 const COUNT_MAX: u64 = 1 << 53;
@@ -26,7 +26,7 @@ pub(super) struct Space {
 /// A scheduler with its knobs.
 pub(super) struct Branch {
     pub(super) scheduler: String,
-    pub(super) knobs: Vec<Knob>,
+    pub(super) knobs: Vec<Candidates>,
 }
 
 impl Space {
@@ -38,7 +38,7 @@ impl Space {
         environment: &dyn CallerEnvironment,
     ) -> Result<Space, Error> {
         let setup = &evaluator.plan.setups[0];
-        let mut named: Vec<Knob> = Vec::new();
+        let mut named: Vec<Candidates> = Vec::new();
         for (index, knob) in search.knobs.iter().enumerate() {
             let is_same = |other: &&Vary| other.of == knob.of && other.name == knob.name;
             if let Some(before) = search.knobs[..index].iter().find(is_same) {
@@ -74,9 +74,10 @@ impl Branch {
         let mut setting = Setting::untouched(&self.scheduler);
         for (knob, choice) in self.knobs.iter().zip(choices) {
             let Some(text) = choice.checked_sub(1).and_then(|value| knob.texts.get(value)) else { continue };
-            let values = if knob.is_queue_file { &mut setting.queue_files } else { &mut setting.tunables };
-            values.insert(knob.name.clone(), text.clone());
+            setting.writes.push((knob.file(), text.clone()));
         }
+        // By name, as in a document that is read again.
+        setting.writes.sort_by_key(|(file, _)| (Setting::is_tunable(file), file.clone()));
         setting
     }
 }
@@ -87,7 +88,7 @@ fn values(
     knob: &Vary,
     evaluator: &Evaluator<'_>,
     environment: &dyn CallerEnvironment,
-) -> Result<Vec<Knob>, Error> {
+) -> Result<Vec<Candidates>, Error> {
     let setup = &evaluator.plan.setups[0];
     let is_queue_file = knob.of == Vary::QUEUE;
     let mut texts = knob.texts.clone();
@@ -101,7 +102,7 @@ fn values(
                 let queue = queue_under(&knob.of, &setup.config).about(Field::Schedulers)?;
                 if !queue.tunables().iter().any(|tunable| tunable.name == knob.name) {
                     let (tunable, problem) =
-                        (format!("{}.{}", knob.of, knob.name), tunables::unknown_tunable_error(&queue, &knob.name));
+                        (format!("{}.{}", knob.of, knob.name), trial::unknown_tunable_error(&queue, &knob.name));
                     return Err(evaluator.plan.options.refuse(Field::Vary, tunable, problem));
                 }
                 // Whether the knob can be varied at all is checked below.
@@ -113,15 +114,17 @@ fn values(
     let vary = vec![Vary { texts, ..knob.clone() }];
     let comparison = Comparison { vary, repeats: 1, ..search.comparison.clone() };
     let plan = Plan::of(&comparison, environment)?;
-    let mut knobs: Vec<Knob> = Vec::new();
+    let mut knobs: Vec<Candidates> = Vec::new();
     // A knob of the guests is varied with every scheduler of the host.
     let is_of_host = |scheduler: &str| is_queue_file || scheduler == knob.of;
-    for run in plan.runs.iter().filter(|run| !run.variant.has_default_settings() && is_of_host(&run.spec.scheduler)) {
-        let scheduler = run.spec.scheduler.clone();
+    for run in
+        plan.runs.iter().filter(|run| !run.variant.has_default_settings() && is_of_host(&run.spec.setting.scheduler))
+    {
+        let scheduler = run.spec.setting.scheduler.clone();
         let scheduler_knob = match knobs.iter_mut().find(|known| known.scheduler == scheduler) {
             Some(known) => known,
             None => {
-                knobs.push(Knob { scheduler, name: knob.name.clone(), is_queue_file, texts: Vec::new() });
+                knobs.push(Candidates { scheduler, name: knob.name.clone(), is_queue_file, texts: Vec::new() });
                 let last = knobs.len() - 1;
                 &mut knobs[last]
             }

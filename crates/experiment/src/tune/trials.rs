@@ -1,7 +1,7 @@
 //! Trials of single settings, ranked as in a round of a search, for other search algorithms.
 
 use hoistway_answer::Limit;
-use hoistway_answer::tuning::{Knob, Setting, SettingResult, TuneRun};
+use hoistway_answer::tuning::{Candidates, Setting, SettingResult, TuneRun};
 
 use super::Search;
 use super::evaluate::{Evaluate, Evaluator};
@@ -21,7 +21,7 @@ pub struct Trials<'a> {
     search: &'a Search,
     environment: &'a dyn CallerEnvironment,
     prepared: Prepared,
-    knobs: Vec<Knob>,
+    knobs: Vec<Candidates>,
 }
 
 impl<'a> Trials<'a> {
@@ -45,7 +45,7 @@ impl<'a> Trials<'a> {
 
     /// The knobs of each scheduler, with their values except the default.
     #[must_use]
-    pub fn knobs(&self) -> &[Knob] {
+    pub fn knobs(&self) -> &[Candidates] {
         &self.knobs
     }
 

@@ -91,7 +91,7 @@ fn repeat_data(analysis: &Analysis<'_>) -> Value {
     if setups.is_empty() {
         setups.push(setup_data(&document.kernel, first, &document.device, &document.host));
     }
-    let tunables = analysis.variants.iter().map(|variant| match variant.setting() {
+    let tunables = analysis.variants.iter().map(|variant| match variant.tunables_text() {
         set if set.is_empty() => format!("{}: defaults", variant.label),
         set => format!("{}: {set}", variant.label),
     });

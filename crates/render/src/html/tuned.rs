@@ -1,7 +1,7 @@
 //! The page of a search.
 
 use crate::text::{TuningTable, shift_in_words, tuning_cells, tuning_conclusion, tuning_round};
-use hoistway_answer::tuning::{Knob, Round, Tuning};
+use hoistway_answer::tuning::{Candidates, Round, Tuning};
 use serde_json::{Value, json};
 
 use crate::html::front::Front;
@@ -103,7 +103,7 @@ fn certainty_lines(tuning: &Tuning) -> Vec<String> {
     lines
 }
 
-fn knob(knob: &Knob) -> String {
+fn knob(knob: &Candidates) -> String {
     let name = if knob.is_queue_file {
         format!("{} under {}", knob.name, knob.scheduler)
     } else {

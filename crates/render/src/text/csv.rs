@@ -70,7 +70,7 @@ fn names(document: &ResultsDocument, variant: &Variant<'_>, job: &JobAnalysis<'_
         kernel.to_owned(),
         variant.scheduler().to_owned(),
         block_layer.to_owned(),
-        variant.setting(),
+        variant.tunables_text(),
         job.name.to_owned(),
         job.processes.to_string(),
     ]

@@ -5,7 +5,7 @@ pub mod place;
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{
-    Front, JobSummary, LatencySummary, OperationSummary, REVISION, Run, RunVariant, SeriesSummary,
+    Front, JobSummary, LatencySummary, OperationSummary, REVISION, Run, RunLabel, SeriesSummary,
 };
 use hoistway_measure::{Direction, Operation, Settling};
 use serde_json::{Map, json};
@@ -62,7 +62,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<OperationSummary>)>) -> Ru
         research: None,
         tunables: Map::new(),
         queue_files: Map::new(),
-        variant: RunVariant::new(scheduler, Map::new()),
+        variant: RunLabel::new(scheduler, Map::new()),
         setup: 0,
         repeat: 0,
         seed: 42,

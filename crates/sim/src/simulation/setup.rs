@@ -8,6 +8,7 @@ use hoistway_blk::schedulers::NONE;
 use hoistway_blk::sysfs::AttributeError;
 use hoistway_blk::watch::Probe;
 use hoistway_load::process::{Flows, Phases, SteadyStates};
+use hoistway_measure::Setting;
 
 use super::Simulation;
 use super::late_interrupts::LateInterrupts;
@@ -18,7 +19,7 @@ use crate::cpu::Cpus;
 use crate::disk::{QueueSettings, SimulatedDisk};
 use crate::driver::Backing;
 use crate::events::EventQueue;
-use crate::guests::{GuestSpec, Guests};
+use crate::guests::Guests;
 use crate::identity::Sleeper;
 use crate::incidental::{FirstCpus, first_interrupt, starts};
 use crate::io_thread::IoThread;
@@ -111,10 +112,9 @@ fn devices(scenario: &Scenario<'_>, spec: &RunSpec, effects: &mut Effects) -> Re
         let backing = Backing::of(preset, seed);
         // Devices behind one controller share its interrupts.
         let number = first_interrupt + if scenario.queue.shared_tags { 0 } else { index };
-        let mut disk = SimulatedDisk::new(backing, &scenario.queue, &spec.scheduler, (number, seed), &mut tags)?;
+        let mut disk = SimulatedDisk::new(backing, &scenario.queue, &spec.setting, (number, seed), &mut tags)?;
         let hz = scenario.queue.kernel.generation().hz;
-        set_attributes(&mut disk, &scenario.queue, hz, effects)?;
-        set_tunables(&disk, &spec.scheduler, &spec.tunables, hz, effects)?;
+        write(&mut disk, &spec.setting, hz, effects)?;
         disks.push(disk);
     }
     Ok(disks)
@@ -125,7 +125,7 @@ fn stacked(
     scenario: &Scenario<'_>,
     spec: &RunSpec,
     guests: &Guests,
-    guest: &GuestSpec,
+    guest: &Setting,
     effects: &mut Effects,
 ) -> Result<Vec<SimulatedDisk>, RunError> {
     let Ok([mut host_disk]) = <[SimulatedDisk; 1]>::try_from(devices(scenario, spec, effects)?) else {
@@ -144,45 +144,34 @@ fn stacked(
         let identity = guests.io_thread_identity(number as u32, count, processes, scenario.queue.cpus);
         let shape = guests.disk.shape(host_disk.driver.shape(), count);
         let thread = IoThread::new(&guests.disk, shape, &host_disk.queue, &identity, seed);
-        let disk =
-            SimulatedDisk::new(Backing::Thread(Box::new(thread)), &queue, &guest.scheduler, (number, seed), &mut None)?;
-        set_tunables(&disk, &guest.scheduler, &guest.tunables, hz, effects)?;
+        let mut disk = SimulatedDisk::new(Backing::Thread(Box::new(thread)), &queue, guest, (number, seed), &mut None)?;
+        write(&mut disk, guest, hz, effects)?;
         disks.push(disk);
     }
     disks.push(host_disk);
     Ok(disks)
 }
 
-fn set_attributes(
-    disk: &mut SimulatedDisk,
-    queue: &QueueSettings,
-    hz: Hz,
-    effects: &mut Effects,
-) -> Result<(), RunError> {
-    for (file, text) in &queue.attributes {
-        let result = disk.queue.set_attribute(hz.now(Instant::ZERO), file, text, effects);
+/// Makes the writes of a setting; the number of requests was known when the queue was made.
+fn write(disk: &mut SimulatedDisk, setting: &Setting, hz: Hz, effects: &mut Effects) -> Result<(), RunError> {
+    let now = hz.now(Instant::ZERO);
+    for (file, text) in setting.queue_files() {
+        let result = match file {
+            "nr_requests" if setting.nr_requests().is_some() => Ok(()),
+            "nr_requests" => Err(AttributeError::Invalid),
+            _ => disk.queue.set_attribute(now, file, text, effects),
+        };
         // Rejected without a scheduler, but valid for the other schedulers of a comparison.
         if file == "async_depth" && disk.queue.scheduler() == NONE.name && result == Err(AttributeError::Invalid) {
             continue;
         }
-        result.map_err(|error| RunError::Attribute { file: file.clone(), text: text.clone(), error })?;
+        result.map_err(|error| RunError::Attribute { file: file.to_owned(), text: text.to_owned(), error })?;
     }
-    Ok(())
-}
-
-fn set_tunables(
-    disk: &SimulatedDisk,
-    scheduler: &str,
-    tunables: &[(String, String)],
-    hz: Hz,
-    effects: &mut Effects,
-) -> Result<(), RunError> {
-    for (name, text) in tunables {
-        let result = disk.queue.set_tunable(hz.now(Instant::ZERO), name, text, effects);
-        result.map_err(|error| RunError::Tunable {
-            scheduler: scheduler.to_owned(),
-            name: name.clone(),
-            text: text.clone(),
+    for (name, text) in setting.tunables() {
+        disk.queue.set_tunable(now, name, text, effects).map_err(|error| RunError::Tunable {
+            scheduler: setting.scheduler.clone(),
+            name: name.to_owned(),
+            text: text.to_owned(),
             error,
         })?;
     }

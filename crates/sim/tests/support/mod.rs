@@ -6,13 +6,21 @@ use hoistway_blk::ground::Nanos;
 use hoistway_blk::watch::Probe;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
+use hoistway_measure::Setting;
 use hoistway_observed::run_observed;
 use hoistway_sim::{Control, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, run};
 
 /// A run of a scheduler with these tunables.
 pub fn spec(scheduler: &str, tunables: &[(&str, &str)], seed: u64) -> RunSpec {
-    let tunables = tunables.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
-    RunSpec { scheduler: scheduler.to_owned(), tunables, guest: None, seed }
+    let mut spec = RunSpec::new(scheduler, seed);
+    tunables.iter().for_each(|(name, text)| spec.setting.write(&Setting::file_of(name), text));
+    spec
+}
+
+/// A run that writes a file of `queue/` beforehand.
+pub fn writing(mut spec: RunSpec, file: &str, text: &str) -> RunSpec {
+    spec.setting.write(file, text);
+    spec
 }
 
 /// Runs a scenario with one probe.

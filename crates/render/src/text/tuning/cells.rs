@@ -1,7 +1,7 @@
 //! The tables of a search as cells, for other formats such as HTML.
 
 use hoistway_answer::FigureName;
-use hoistway_answer::tuning::{Budget, KnobEffect, Round, SettingResult, Tuning};
+use hoistway_answer::tuning::{Budget, Round, SettingEffect, SettingResult, Tuning};
 
 use crate::text::columns::value;
 use crate::text::conclusion::figure_in_words;
@@ -51,7 +51,7 @@ pub fn tuning_cells(tuning: &Tuning) -> TuningCells {
         let title = format!("settings that no other beats in every figure, of {}", tuning_round(first));
         table(tuning, title, &tuning.front, false)
     });
-    let shown_effects: Vec<&KnobEffect> =
+    let shown_effects: Vec<&SettingEffect> =
         tuning.effects.iter().filter(|effect| effect.share >= SHARE_MIN).take(EFFECTS_MAX).collect();
     let effects = (!shown_effects.is_empty()).then(|| effects(tuning, &shown_effects));
     TuningCells {
@@ -63,8 +63,8 @@ pub fn tuning_cells(tuning: &Tuning) -> TuningCells {
     }
 }
 
-fn effects(tuning: &Tuning, shown_effects: &[&KnobEffect]) -> TuningTable {
-    let row = |effect: &&KnobEffect| {
+fn effects(tuning: &Tuning, shown_effects: &[&SettingEffect]) -> TuningTable {
+    let row = |effect: &&SettingEffect| {
         let prefix = effect.scheduler.as_ref().map(|name| format!("{name}.")).unwrap_or_default();
         vec![
             format!("{prefix}{}", effect.knob),

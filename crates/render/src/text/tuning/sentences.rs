@@ -163,6 +163,6 @@ fn costs(found: &SearchOutcome) -> Option<String> {
 
 /// `mq-deadline with fifo_batch=4 and nr_requests=64`.
 fn setting_text(setting: &Setting) -> String {
-    let knobs: Vec<String> = setting.knobs().map(|(name, text)| format!("{name}={text}")).collect();
+    let knobs: Vec<String> = setting.values().map(|(name, text)| format!("{name}={text}")).collect();
     if knobs.is_empty() { setting.scheduler.clone() } else { format!("{} with {}", setting.scheduler, list(&knobs)) }
 }

@@ -14,13 +14,21 @@ use crate::host::Host;
 use crate::identity::Sleeper;
 use crate::submitter::Submitter;
 use crate::task::Placement;
+use hoistway_measure::Setting;
 
 const CPU: CpuId = CpuId(0);
 
 /// A reader on CPU 0.
 fn task(number: u32) -> Task {
     let backing = Backing::Device(Preset::builtin("null").unwrap().build(1));
-    let disk = SimulatedDisk::new(backing, &QueueSettings::new(Kernel::V6_18, 1), "none", (0, 1), &mut None).unwrap();
+    let disk = SimulatedDisk::new(
+        backing,
+        &QueueSettings::new(Kernel::V6_18, 1),
+        &Setting::untouched("none"),
+        (0, 1),
+        &mut None,
+    )
+    .unwrap();
     let process = Process::new("p", 0, Pattern::read(4096));
     let generator = process.generator(number, 1, |_| 1 << 30).unwrap();
     let submitter = |_| Submitter::new(&disk.queue, Sleeper::Task(number).waiter());
