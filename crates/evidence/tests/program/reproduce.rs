@@ -14,8 +14,14 @@ fn every_table_is_listed_and_an_unknown_one_is_refused_with_the_known_ones() {
 
 #[test]
 fn the_document_has_the_keys_that_readers_count_on() {
-    let document: Value = serde_json::from_str(&printed(&["reproduce", "suse-dd", "--format", "json"])).unwrap();
+    let folder = tempdir().unwrap();
+    let csv = folder.path().join("cells.csv");
+    let arguments = ["reproduce", "suse-dd", "--format", "json", "--cells", csv.to_str().unwrap()];
+    let document: Value = serde_json::from_str(&printed(&arguments)).unwrap();
     assert_eq!(document["format"], "hoistway-reproduction/2");
+    let csv = std::fs::read_to_string(csv).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 4, "{csv}");
+    assert!(csv.starts_with("table,row,column,here,published,error,claim\nsuse-dd,"), "{csv}");
     let table = &document["tables"][0];
     assert_eq!(table["name"], "suse-dd");
     let cells = table["cells"].as_array().unwrap();

@@ -1,5 +1,7 @@
 //! `hoistway reproduce`: compares published tables with simulations.
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
 use clap::Args;
 use hoistway_evidence::reproduction::{Cell, Length, RESEARCH, Reproduced, Reproduction, Sensitivity, TABLES, Table};
@@ -18,7 +20,7 @@ use hoistway_terminal::output::{DocumentFormat as Format, Output};
 ///   hoistway reproduce habr-ssd habr-nvme
 ///   hoistway reproduce habr-nvme --sensitivity
 ///   hoistway reproduce research
-///   hoistway reproduce --format markdown > docs/internals/reproduction.md
+///   hoistway reproduce --format markdown --cells docs/internals/reproduction.csv > docs/internals/reproduction.md
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -34,9 +36,12 @@ pub(crate) struct Arguments {
     /// what changes.
     #[arg(long)]
     sensitivity: bool,
-    /// The output format.
+    /// The output format. Of a long table Markdown shows what is missed; --cells has the rest.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Also write all cells, a line each.
+    #[arg(long, value_name = "FILE.csv", conflicts_with = "list")]
+    cells: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
@@ -49,6 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         return Ok(Ending::Done);
     }
     let tables = select_tables(&arguments.names)?;
+    let cells_output = arguments.cells.as_deref().map(|file| Output::open(Some(file))).transpose()?;
     let length = if arguments.full { Length::Published } else { Length::Settled };
     let mut reproduced = Vec::with_capacity(tables.len());
     for table in &tables {
@@ -57,6 +63,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             cells.sensitivity = table.sensitivity(length)?;
         }
         reproduced.push(cells);
+    }
+    if let Some(file) = cells_output {
+        file.write(cells_as_csv(&tables, &reproduced)?)?;
     }
     let text = match arguments.format {
         Format::Json => serde_json::to_string_pretty(&Reproduction::of(reproduced))? + "\n",
@@ -112,6 +121,9 @@ fn as_matrix(cells: &[Cell]) -> Option<Vec<Vec<String>>> {
     rows.insert(0, head);
     Some(rows)
 }
+
+/// A Markdown page shows all cells of tables with at most this many.
+const CELLS_SHOWN: usize = 12;
 
 const HEAD: [&str; 6] = ["", "", "here", "published", "error", ""];
 
@@ -211,6 +223,18 @@ fn render_text(table: &Table, cells: &Reproduced, width: usize) -> String {
     text + "\n"
 }
 
+/// All cells, a line each.
+fn cells_as_csv(tables: &[&Table], reproduced: &[Reproduced]) -> Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(["table", "row", "column", "here", "published", "error", "claim"])?;
+    for (table, cells) in tables.iter().zip(reproduced) {
+        for cell in &cells.cells {
+            writer.write_record([table.name.to_owned()].iter().chain(&texts(cell)))?;
+        }
+    }
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}
+
 fn render_markdown(table: &Table, cells: &Reproduced) -> String {
     let mut text = format!("## {}\n\n{}.\n\nSource: {}.\n\n", table.name, table.title, table.source);
     if let Some(matrix) = as_matrix(&cells.cells) {
@@ -222,11 +246,19 @@ fn render_markdown(table: &Table, cells: &Reproduced) -> String {
         }
         return text + &format!("\n{}\n\n", table.story);
     }
-    text += "| row | column | here | published | error | |\n| --- | --- | ---: | ---: | ---: | --- |\n";
-    for cell in &cells.cells {
-        text += &format!("| {} |\n", texts(cell).join(" | "));
+    let is_long = cells.cells.len() > CELLS_SHOWN;
+    let shown: Vec<&Cell> = cells.cells.iter().filter(|cell| !is_long || cell.holds == Some(false)).collect();
+    if !shown.is_empty() {
+        text += "| row | column | here | published | error | |\n| --- | --- | ---: | ---: | ---: | --- |\n";
+        shown.iter().for_each(|cell| text += &format!("| {} |\n", texts(cell).join(" | ")));
+        text.push('\n');
     }
-    text += &format!("\n{} {}\n\n", summary(cells), table.story);
+    if is_long && shown.is_empty() {
+        text += &format!("None of {} cells is missed. ", cells.cells.len());
+    } else if is_long {
+        text += &format!("Of {} cells only those are shown that are missed. ", cells.cells.len());
+    }
+    text += &format!("{} {}\n\n", summary(cells), table.story);
     if !cells.sensitivity.is_empty() {
         text += "| unmeasured parameter | what changes |\n| --- | --- |\n";
         for line in sensitivity_rows(cells) {
