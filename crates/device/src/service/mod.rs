@@ -109,7 +109,7 @@ struct Kind {
 /// A share of the device, in units of [`Stations::WHOLE`].
 type Share = u64;
 
-/// The commands that the device works on. Used by the model forwards, and by [`estimate`] to tell waiting from service.
+/// The commands that the device works on. Used by the model forwards, and by [`estimate()`] to tell waiting from service.
 #[derive(Clone, Debug, Default)]
 struct Stations {
     /// Ends and shares of those that have started, earliest first.
