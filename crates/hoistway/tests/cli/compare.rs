@@ -57,7 +57,7 @@ fn the_document_says_which_host_it_was() {
 
 #[test]
 fn the_json_document_has_all_its_keys_in_order() {
-    let text = compare_json(&["--schedulers", "all"]);
+    let text = compare_json(&["--schedulers", "all", "--from-start"]);
     let document: Value = serde_json::from_str(&text).unwrap();
     let expected = "format revision version command arguments job_file job_text device guests kernel cpus hw_queues nr_requests \
                     host seed seeds wall_seconds simulated_ios partial notices default_scheduler baseline focus \

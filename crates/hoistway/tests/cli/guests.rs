@@ -81,8 +81,8 @@ fn a_smaller_virtual_disk_makes_them_differ() {
 #[test]
 fn tunables_hold_wherever_their_scheduler_runs_and_weights_on_the_host() {
     let set = ["--set", "bfq.strict_guarantees=1"];
-    let of =
-        |options: &[&str]| compared(&[options, &["--guest-schedulers", "bfq", "--schedulers", "bfq,none"]].concat());
+    let schedulers = ["--guest-schedulers", "bfq", "--schedulers", "bfq,none", "--from-start"];
+    let of = |options: &[&str]| compared(&[options, &schedulers].concat());
     let (plain, tuned) = (of(&[]), of(&set));
     for run in 0..2 {
         assert_ne!(reads(&plain, run), reads(&tuned, run), "run {run}");

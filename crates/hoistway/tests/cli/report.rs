@@ -263,6 +263,7 @@ fn an_excerpt_matches_the_trace_and_changes_no_figure() {
         folder.path().join("load.fio").to_str().unwrap(),
         "--format",
         "json",
+        "--from-start",
         "--schedulers",
         "none,mq-deadline,bfq",
     ]);

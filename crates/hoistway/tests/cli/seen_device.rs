@@ -90,7 +90,7 @@ fn errors(folder: &Path, seed: u64) -> (String, Vec<Error>) {
 #[test]
 fn drives_that_nobody_knows_are_predicted_from_their_recordings() {
     let asked = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let (first, count) = (asked("HOISTWAY_SEED").unwrap_or(0), asked("HOISTWAY_CASES").unwrap_or(4));
+    let (first, count) = (asked("HOISTWAY_SEED").unwrap_or(0), asked("HOISTWAY_CASES").unwrap_or(6));
     let folder = tempdir().unwrap();
     let mut all: [Vec<f64>; 3] = Default::default();
     for seed in first..first + count {
