@@ -58,7 +58,7 @@ pub struct ServiceKind {
     pub times_us: Vec<f64>,
 }
 
-/// What a command does, as far as devices are told apart.
+/// What a command does. Service times are kept for each of these.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServedOperation {
