@@ -4,7 +4,7 @@ use crate::closed_loop;
 
 use closed_loop::{Process, run};
 use hoistway_blk::ground::Nanos;
-use hoistway_device::Preset;
+use hoistway_device::{Parameters, Preset};
 
 /// Coarse presets come after those with a file of their own.
 fn coarse() -> impl Iterator<Item = Preset> {
@@ -57,6 +57,35 @@ fn reads_beside_writes(preset: &Preset, reader: Process, writer: Process) -> [f6
     let milliseconds = 400;
     let measured = run(&mut *preset.build(1), &[reader, writer], Nanos::from_millis(milliseconds), 1);
     [measured[0][0].mean_ms() * 1e3, measured[1][1].ios as f64 / milliseconds as f64]
+}
+
+/// Beside any writer a read of a drive whose programs can be interrupted waits for a step of collection, for reads, and for transfers of
+/// writes before it. It never waits for a program, however much collection that contains.
+#[test]
+fn reads_beside_any_writer_wait_for_steps_of_collection_and_not_for_programs() {
+    let interruptible = |preset: &Preset| match preset.parameters() {
+        Parameters::Flash(flash) => {
+            flash.collection_step_us.map(|step| (step + 4.0 * flash.read_us, flash.write_mb_per_s))
+        }
+        _ => None,
+    };
+    let mut random = 1_u64;
+    let mut below = |limit: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % limit
+    };
+    for preset in coarse() {
+        let Some((flash_us, mb_per_s)) = interruptible(&preset) else { continue };
+        let [depth, sectors] = [[1, 4, 16, 64, 256][below(5)], [8, 8, 32, 128, 512][below(5)]];
+        let reader = Process::random([1, 2, 4][below(3)], 100);
+        let [mean_us, _] = reads_beside_writes(&preset, reader, Process { sectors, ..Process::random(depth, 0) });
+        let transfers_us = f64::from(depth * sectors) * 512.0 / mb_per_s;
+        assert!(
+            mean_us < flash_us + transfers_us,
+            "{} beside {depth} writes of {sectors} sectors: {mean_us} us",
+            preset.name
+        );
+    }
 }
 
 /// Nothing of the coarse model was taken from the calibrated one but how reads treat programs and collection: its figures are those

@@ -29,6 +29,8 @@ struct Die {
     free_at: Instant,
     /// When it has completed all reads and what no read interrupts; only used if reads interrupt programs.
     read_free_at: Instant,
+    /// When it would have completed its programs and collection if there were no reads.
+    programmed_at: Instant,
     /// Total time of interruptions of its programs, and at which total the present ones are interrupted no more.
     suspended: Nanos,
     suspended_max: Nanos,
@@ -42,6 +44,7 @@ impl Die {
     #[inline]
     fn assign(&mut self, at: Instant, time: Nanos) {
         self.free_at = self.free_at.max(at) + time;
+        self.programmed_at = self.programmed_at.max(at) + time;
         self.suspended_max = self.suspended + HELD_UP_MAX;
     }
 
@@ -157,10 +160,11 @@ impl Dies {
         }
     }
 
-    /// How long it is that something waits for an idle die that reads might have kept busy; `since` is when it began to.
+    /// How long it is that something waits for an idle die that only reads keep busy; `since` is when it began to.
     pub(super) fn held_up(&self, at: Instant, since: &mut Option<Instant>) -> Nanos {
         let since = since.get_or_insert(at);
-        *since = (*since).max(self.stalled_until);
+        let idle_without_reads = self.dies.iter().map(|die| die.programmed_at).min().unwrap_or_default();
+        *since = (*since).max(self.stalled_until).max(idle_without_reads);
         at.since(*since)
     }
 
