@@ -84,6 +84,8 @@ def test_a_profile_that_is_wrong_says_where() -> None:
         ({"devices": ["null"]}, "devices", "cannot be combined with device"),
         ({"threads": 0}, "threads", "expected a whole number of at least 1"),
         ({"shared_tags": 1}, "shared_tags", "expected True or False"),
+        ({"fill_percent": 101}, "fill_percent", "fill_percent 101%: expected 0% to 100%"),
+        ({"device": "hdd", "trimmed": True}, "trimmed", "depends on how full it is"),
     ],
 )
 def test_an_invalid_argument_is_named(keywords: dict[str, Any], option: str, words: str) -> None:

@@ -11,6 +11,7 @@
 //! * [`Optane`] has low, symmetric latency and no garbage collection; [`Raid`] puts many hardware queues with common tags
 //!   before another device.
 //! * [`Service`] has the service times that a device was seen to have: [`estimate`] makes it, and [`trial`] compares a model with a device.
+//! * [`Fill`] is how full a flash drive is, which decides what garbage collection costs.
 //! * [`Throttle`], [`FaultInjector`] and [`Tracer`] are wrappers around devices.
 //! * A [`Preset`] is a model with its parameters, read from a TOML file: a built-in one or a user's own. It describes
 //!   its calibration and its errors.
@@ -31,6 +32,7 @@
 //! Models are deterministic: everything random comes from the seed that a model is built with, and nothing depends on
 //! the machine or on other models.
 
+mod fill;
 mod flash;
 mod hdd;
 mod middleware;
@@ -45,6 +47,7 @@ mod ssd;
 mod streams;
 mod transport;
 
+pub use fill::Fill;
 pub use flash::{
     ArbitrationParameters, CollectionParameters, Flash, FlashParameters, Placement, SlcCacheParameters,
     StallParameters, StripingParameters, TranslationParameters,

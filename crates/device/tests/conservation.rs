@@ -38,8 +38,9 @@ prop_compose! {
         threshold_pages in 1.0..1000.0_f64,
         stall_ms in 0.0..100.0_f64,
         stall_shortening_percent in 0.0..=100.0_f64,
+        erased_gb in prop::option::of(0.0..0.01_f64),
     ) -> GarbageCollection {
-        GarbageCollection { background_pages_per_s, threshold_pages, stall_ms, stall_shortening_percent }
+        GarbageCollection { background_pages_per_s, threshold_pages, stall_ms, stall_shortening_percent, erased_gb }
     }
 }
 

@@ -4,6 +4,7 @@ mod closed_loop;
 mod conservation;
 mod exact;
 mod exact_disks;
+mod fill;
 mod models;
 mod presets;
 mod reckoned;

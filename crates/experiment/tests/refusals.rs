@@ -99,6 +99,13 @@ fn invalid_names_and_settings_name_their_field() {
         Field::SharedTags,
         "sharing tags needs several devices",
     );
+    refused_by_name(
+        Comparison { fill_percent: Some(101.0), ..base() },
+        Field::FillPercent,
+        "101%: expected 0% to 100%",
+    );
+    let on_a_disk = Comparison { devices: vec!["hdd".into()], trimmed: true, ..base() };
+    refused_by_name(on_a_disk, Field::Trimmed, "depends on how full it is (expected an SSD");
     let files = [("/dev/sdx".to_owned(), "null".into())].into();
     let devices = vec![Devices { common: None, files }];
     refused_by_name(Comparison { devices, ..base() }, Field::Devices, "no filename \"/dev/sdx\"");
@@ -175,6 +182,8 @@ prop_compose! {
             read_queues,
             poll_queues,
             shared_tags,
+            fill_percent: smallest_effect.map(|effect| effect * 100.0),
+            trimmed: shared_tags,
             submitter_dispatches: shared_tags,
             techniques,
             writes: writes.into_iter().map(|(at_ns, under, file, text)| QueueWrite { at_ns, under, file, text }).collect(),

@@ -34,6 +34,8 @@ def compare(
     read_queues: int = 0,
     poll_queues: int = 0,
     shared_tags: bool = False,
+    fill_percent: float | None = None,
+    trimmed: bool = False,
     submitter_dispatches: bool = False,
     techniques: Sequence[str] = (),
     at: Sequence[tuple[float, str, object]] = (),
@@ -90,6 +92,9 @@ def compare(
         read_queues: Number of additional hardware queues for reads.
         poll_queues: Number of additional hardware queues for polled I/O.
         shared_tags: Whether all devices share the tags of one controller.
+        fill_percent: The share of the addresses of each SSD that hold data, percent. None: as the drive was measured, written over at random
+            as a whole.
+        trimmed: Whether each SSD was trimmed and had the time to erase what holds no data; without `fill_percent` all of it.
         submitter_dispatches: Whether a submitting task itself runs the hardware queues that Linux would leave to a kernel worker.
         techniques: Contention options for the lock of mq-deadline and bfq, which no Linux release has: some of
             `single-dispatcher`, `try-merge`, `batch-dispatch`, and `insertion-buckets` or `pending-lists`, or `all`.

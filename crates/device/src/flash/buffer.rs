@@ -41,6 +41,8 @@ pub(super) struct WriteBuffer {
     takes_turns_until: Instant,
     streams: Streams,
     amplification: Amplification,
+    /// Bytes that are erased already: programs of these need no collection.
+    erased_bytes: u64,
     slc: Option<SlcCache>,
     collection: Option<Collection>,
     stall: Option<Stall>,
@@ -120,6 +122,7 @@ impl WriteBuffer {
             takes_turns_until: Instant::ZERO,
             streams: Streams::default(),
             amplification,
+            erased_bytes: (parameters.erased_gb.unwrap_or(0.0) * 1e9) as u64,
             slc: parameters.slc_cache.as_ref().map(slc),
             collection: parameters
                 .collection
@@ -278,10 +281,16 @@ impl WriteBuffer {
             if self.stripes.is_some() { self.start_batch(at, dies, random) } else { self.start_next(at, dies, random) };
         let Some(program) = program else { return false };
         self.held_up_since = None;
-        self.collected_random -= self.random_share(program.bytes);
+        let random_bytes = self.random_share(program.bytes);
+        self.collected_random -= random_bytes;
         self.collected -= program.bytes;
+        self.programs.push(Reverse(program));
+        if self.erased_bytes > 0 {
+            self.erased_bytes = self.erased_bytes.saturating_sub(program.bytes);
+            return true;
+        }
         if let Some(collection) = &mut self.collection {
-            collection.consume_unit();
+            collection.consume(random_bytes, program.bytes);
         }
         if let Some(stall) = &mut self.stall {
             stall.remaining = stall.remaining.saturating_sub(program.bytes);
@@ -290,7 +299,6 @@ impl WriteBuffer {
                 dies.stall(at, stall.lasts);
             }
         }
-        self.programs.push(Reverse(program));
         true
     }
 
@@ -342,6 +350,7 @@ impl WriteBuffer {
     fn program_time(&mut self, at: Instant, bytes: u64, random: &mut Random) -> (Nanos, Nanos, bool) {
         let factor = match &self.amplification {
             Amplification::None => 1.0,
+            Amplification::RandomWrites(_) if self.erased_bytes > 0 => 1.0,
             Amplification::RandomWrites(factor) => {
                 1.0 + (factor - 1.0) * self.random_share(bytes) as f64 / bytes as f64
             }

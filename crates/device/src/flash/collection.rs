@@ -2,7 +2,8 @@
 //! any, all dies in a long stretch once it is used up.
 //!
 //! A program uses up a whole unit of flash, however little data it holds. So with more I/O outstanding collection keeps up
-//! with more bytes, because programs are fuller.
+//! with more bytes, because programs are fuller. A program of a sequential stream uses up none: the blocks that it overwrites hold nothing
+//! else, and are erased without a move.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,10 +14,15 @@ use super::dies::{Dies, HELD_UP_MAX};
 use super::parameters::CollectionParameters;
 use crate::random::{Random, UniformTime, from_us};
 
+/// Parts of a unit.
+const PARTS: u64 = 1 << 16;
+
 #[derive(Clone, Debug)]
 pub(super) struct Collection {
     /// Number of programs that there is room for.
     free: u32,
+    /// The part of another unit that is used up, in [`PARTS`].
+    used_parts: u64,
     /// Its maximum.
     programs: u32,
     step: UniformTime,
@@ -36,6 +42,7 @@ impl Collection {
     pub(super) fn new(parameters: &CollectionParameters, jitter_percent: f64) -> Collection {
         Collection {
             free: parameters.programs,
+            used_parts: 0,
             programs: parameters.programs,
             step: UniformTime::around(from_us(parameters.step_us), jitter_percent),
             // Otherwise the store would never be full.
@@ -53,11 +60,15 @@ impl Collection {
         self.is_urgent
     }
 
-    /// A program starts.
+    /// A program of `bytes` starts, of which `random_bytes` belong to no sequential stream.
     #[inline]
-    pub(super) fn consume_unit(&mut self) {
-        self.free -= 1;
-        self.is_urgent = self.free == 0;
+    pub(super) fn consume(&mut self, random_bytes: u64, bytes: u64) {
+        self.used_parts += if random_bytes == bytes { PARTS } else { random_bytes * PARTS / bytes };
+        if self.used_parts >= PARTS {
+            self.used_parts -= PARTS;
+            self.free -= 1;
+            self.is_urgent = self.free == 0;
+        }
     }
 
     /// Steps that may start: one at a time, or as many as are missing if programs wait for them.

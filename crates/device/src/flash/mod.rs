@@ -525,7 +525,7 @@ mod tests {
         let Parameters::Flash(parameters) = preset.parameters() else { unreachable!() };
         // When each command of these ends, all submitted at once but for the last, us.
         let ends_of = |blocks: bool, fua: bool| {
-            let parameters = FlashParameters { fua_blocks_reads: blocks, ..parameters.clone() };
+            let parameters = FlashParameters { fua_blocks_reads: blocks, ..(**parameters).clone() };
             let mut drive = Flash::new(preset.shape(), &parameters, 1);
             let mut schedule = Schedule::default();
             let command =
@@ -563,7 +563,8 @@ mod tests {
         let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
         let Parameters::Flash(parameters) = preset.parameters() else { unreachable!() };
         let read_us = |holds_write_kib| {
-            let mut drive = Flash::new(preset.shape(), &FlashParameters { holds_write_kib, ..parameters.clone() }, 1);
+            let mut drive =
+                Flash::new(preset.shape(), &FlashParameters { holds_write_kib, ..(**parameters).clone() }, 1);
             let mut schedule = Schedule::default();
             let write = |tag: u32| {
                 let sector = Sector(u64::from(tag) * 80_000);

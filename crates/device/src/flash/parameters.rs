@@ -66,6 +66,10 @@ pub struct FlashParameters {
     /// and without `translation`, this is part of `program_us`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub random_write_amplification: Option<f64>,
+    /// Flash that was erased before the load, gigabytes (10^9 bytes): as long as less was written nothing is collected. Without it the drive
+    /// has long been written over at random.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased_gb: Option<f64>,
     /// Whether a read waits until the last write with FUA that reached the buffer before it is in the flash. If not, a read
     /// waits only for its die.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -162,6 +166,9 @@ pub struct TranslationParameters {
     pub scale: u32,
     /// Pages of 4 KiB in an erase block of the scaled map.
     pub block_pages: u32,
+    /// The share of the pages that hold data when the load starts, percent; all without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fill_percent: Option<f64>,
     /// Whether the drive starts filled and overwritten at random, as after a long test, or filled in order.
     pub preconditioned: bool,
 }

@@ -66,15 +66,27 @@ impl Translation {
             moving: OpenBlock { block: 1, filled: 0 },
             amplification: 1.0,
         };
-        for page in 0..pages {
-            map.write_page(page);
-        }
-        if parameters.preconditioned {
-            for _ in 0..u64::from(pages) * 2 {
-                map.write_page(random.below(u64::from(pages)) as u32);
-            }
-        }
+        map.fill(parameters, random);
         map
+    }
+
+    /// Writes the pages that hold data when the load starts, in order, and, on a preconditioned drive, over and over at random.
+    fn fill(&mut self, parameters: &TranslationParameters, random: &mut Random) {
+        let pages = self.positions.len() as u64;
+        let Some(percent) = parameters.fill_percent else {
+            (0..pages).for_each(|page| self.write_page(page as u32));
+            if parameters.preconditioned {
+                (0..pages * 2).for_each(|_| self.write_page(random.below(pages) as u32));
+            }
+            return;
+        };
+        let filled: Vec<u32> = (0..pages as u32)
+            .filter(|_| (random.below(1 << 20) as f64) < percent / 100.0 * f64::from(1 << 20))
+            .collect();
+        filled.iter().for_each(|&page| self.write_page(page));
+        if parameters.preconditioned && !filled.is_empty() {
+            (0..filled.len() * 2).for_each(|_| self.write_page(filled[random.below(filled.len() as u64) as usize]));
+        }
     }
 
     /// The host writes these sectors.
@@ -166,8 +178,13 @@ mod tests {
     use super::*;
 
     fn map(over_provisioning_percent: f64, preconditioned: bool) -> Translation {
-        let parameters =
-            TranslationParameters { over_provisioning_percent, scale: 16, block_pages: 64, preconditioned };
+        let parameters = TranslationParameters {
+            over_provisioning_percent,
+            scale: 16,
+            block_pages: 64,
+            fill_percent: None,
+            preconditioned,
+        };
         Translation::new(&parameters, 16 * 50_000, &mut Random::from_seed(1))
     }
 

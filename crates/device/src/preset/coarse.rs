@@ -195,6 +195,7 @@ fn flash(
         program_suspend_us: suspend_us,
         collection_step_us: suspend_us.map(|_| COLLECTION_STEP_US),
         random_write_amplification: Some(rounded((programmed_mb_per_s / (write_kiops * 4.096)).max(1.0))),
+        erased_gb: None,
         fua_blocks_reads: false,
         flush_us: 100.0,
         discard_us: 10.0,

@@ -157,7 +157,7 @@ impl PresetFile {
     /// The preset of a checked file; `None` if the section of its model is missing.
     pub(super) fn into_checked_preset(self) -> Option<Preset> {
         let parameters = match self.model {
-            Model::Flash => Parameters::Flash(self.flash?),
+            Model::Flash => Parameters::Flash(Box::new(self.flash?)),
             Model::Hdd => Parameters::Hdd(self.hdd?),
             Model::Null => Parameters::Null(self.null?),
             Model::Optane => Parameters::Optane(self.optane?),
@@ -215,7 +215,7 @@ impl From<Preset> for PresetFile {
             calibration: preset.calibration,
         };
         match preset.parameters {
-            Parameters::Flash(parameters) => file.flash = Some(parameters),
+            Parameters::Flash(parameters) => file.flash = Some(*parameters),
             Parameters::Hdd(parameters) => file.hdd = Some(parameters),
             Parameters::Null(parameters) => file.null = Some(parameters),
             Parameters::Optane(parameters) => file.optane = Some(parameters),

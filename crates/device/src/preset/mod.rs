@@ -26,6 +26,7 @@ pub use calibration::{CalibratedRange, Calibration, Residual};
 pub use error::PresetError;
 pub use file::{Model, PresetFile, ShapeSection};
 
+use crate::fill::Fill;
 use crate::flash::{ArbitrationParameters, Flash, FlashParameters};
 use crate::hdd::{Hdd, HddParameters};
 use crate::middleware::{FaultInjector, FaultParameters, Ncq, Throttle, ThrottleParameters, Tracer, TracerParameters};
@@ -85,7 +86,7 @@ struct Middleware {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Parameters {
     /// [`Flash`].
-    Flash(FlashParameters),
+    Flash(Box<FlashParameters>),
     /// [`Hdd`].
     Hdd(HddParameters),
     /// [`Null`].
@@ -278,6 +279,23 @@ impl Preset {
         self
     }
 
+    /// The drive when it is so full; `None` if nothing of the model depends on it. Its name remains, the title says it.
+    #[must_use]
+    pub fn filled(&self, fill: Fill) -> Option<Preset> {
+        let parameters = match &self.parameters {
+            Parameters::Flash(flash) => Parameters::Flash(Box::new(fill.of_flash(flash, self.shape.capacity_gb)?)),
+            Parameters::Ssd(ssd) => Parameters::Ssd(fill.of_ssd(ssd, self.shape.capacity_gb)?),
+            Parameters::Hdd(_)
+            | Parameters::Null(_)
+            | Parameters::Optane(_)
+            | Parameters::Raid(..)
+            | Parameters::Service(_) => return None,
+        };
+        let trimmed = if fill.is_trimmed { ", the rest erased" } else { "" };
+        let title = format!("{}, {:.0} % full{trimmed}", self.title, fill.share * 100.0);
+        Some(Preset { title, parameters, ..self.clone() })
+    }
+
     /// The properties that the block layer needs.
     #[must_use]
     pub fn shape(&self) -> Shape {
@@ -320,7 +338,15 @@ impl Preset {
     /// made from them.
     #[must_use]
     pub fn io_cost_figures(&self) -> Option<[u64; 6]> {
-        let is_unchanged = Preset::builtin(&self.name).is_ok_and(|builtin| builtin.parameters() == self.parameters());
+        // They were measured of the drive as it was then, however full it is now.
+        let without_fill = |preset: &Preset| match preset.parameters() {
+            Parameters::Flash(flash) => {
+                Some(FlashParameters { random_write_amplification: None, erased_gb: None, ..(**flash).clone() })
+            }
+            _ => None,
+        };
+        let is_unchanged =
+            Preset::builtin(&self.name).is_ok_and(|builtin| without_fill(&builtin) == without_fill(self));
         coarse::io_cost_figures(&self.name).filter(|_| is_unchanged)
     }
 

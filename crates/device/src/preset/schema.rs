@@ -195,6 +195,7 @@ const FLASH: &[Key] = &[
     optional("program_suspend_us", TIME_US),
     optional("collection_step_us", TIME_US),
     optional("random_write_amplification", Kind::Number(1.0, 1e3, "bytes programmed for each byte written")),
+    optional("erased_gb", Kind::Number(0.0, 9e6, "gigabytes (10^9 bytes)")),
     optional("fua_blocks_reads", Kind::Flag),
     key("flush_us", TIME_US),
     key("discard_us", TIME_US),
@@ -228,6 +229,7 @@ const TRANSLATION: &[Key] = &[
     // The map takes about 10 bytes per mapped page.
     key("scale", Kind::Whole(1, 1 << 20, "pages for each that is mapped")),
     key("block_pages", Kind::Whole(1, 65_536, "pages")),
+    optional("fill_percent", PERCENT),
     key("preconditioned", Kind::Flag),
 ];
 
@@ -315,6 +317,7 @@ const GC: &[Key] = &[
     key("threshold_pages", Kind::Number(1.0, 1e9, "pages of 4 KiB")),
     key("stall_ms", Kind::Number(0.0, 1e4, "milliseconds")),
     key("stall_shortening_percent", PERCENT),
+    optional("erased_gb", Kind::Number(0.0, 9e6, "gigabytes (10^9 bytes)")),
 ];
 
 const OPTANE: &[Key] = &[

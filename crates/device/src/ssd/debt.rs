@@ -8,7 +8,7 @@
 //! A write that continues a recent one belongs to a sequential stream; it overwrites whole erase blocks and leaves
 //! nothing to clean up. This is an assumption without a source.
 
-use hoistway_blk::ground::{Instant, Nanos, Sector};
+use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES, Sector};
 use serde::{Deserialize, Serialize};
 
 use crate::random::{Random, UniformTime, from_ms};
@@ -26,6 +26,9 @@ pub struct GarbageCollection {
     pub stall_ms: f64,
     /// Each pause is shortened by a uniform random percentage of up to this.
     pub stall_shortening_percent: f64,
+    /// Flash that was erased before the load, gigabytes (10^9 bytes): as long as less was written nothing is left to clean up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased_gb: Option<f64>,
 }
 
 /// Sectors in a page.
@@ -43,6 +46,8 @@ pub(super) struct Debt {
     threshold_ps: u64,
     /// Background work per page, ps.
     page_ps: u64,
+    /// Sectors that are erased already.
+    erased_sectors: u64,
     /// Duration of a pause.
     stall: UniformTime,
     streams: Streams,
@@ -56,6 +61,7 @@ impl Debt {
             counted_at: Instant::ZERO,
             threshold_ps: (parameters.threshold_pages * page_ps).round() as u64,
             page_ps: page_ps.round() as u64,
+            erased_sectors: (parameters.erased_gb.unwrap_or(0.0) * 1e9 / SECTOR_BYTES as f64) as u64,
             stall: UniformTime::shortened(from_ms(parameters.stall_ms), parameters.stall_shortening_percent),
             streams: Streams::default(),
         }
@@ -65,7 +71,12 @@ impl Debt {
     /// zero.
     #[inline]
     pub(super) fn record_write(&mut self, at: Instant, sector: Sector, sectors: u32, random: &mut Random) -> Nanos {
-        if self.streams.continues(sector, sectors) {
+        let continues = self.streams.continues(sector, sectors);
+        if self.erased_sectors > 0 {
+            self.erased_sectors = self.erased_sectors.saturating_sub(u64::from(sectors));
+            return Nanos::ZERO;
+        }
+        if continues {
             return Nanos::ZERO;
         }
         let cleaned_ps = at.since(self.counted_at).0.saturating_mul(1000);
@@ -92,6 +103,7 @@ mod tests {
             threshold_pages: 10.0,
             stall_ms: 5.0,
             stall_shortening_percent: 0.0,
+            erased_gb: None,
         })
     }
 

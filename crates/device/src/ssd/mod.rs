@@ -208,6 +208,7 @@ mod tests {
             threshold_pages: 1.5,
             stall_ms: 10.0,
             stall_shortening_percent: 0.0,
+            erased_gb: None,
         };
         let parameters = SsdParameters {
             host_to_device_us: 0.0,

@@ -78,6 +78,8 @@ fields! {
     ReadQueues,      "read_queues",           "--read-queues",      "read_queues";
     PollQueues,      "poll_queues",           "--poll-queues",      "poll_queues";
     SharedTags,      "shared_tags",           "--shared-tags",      "shared_tags";
+    FillPercent,     "fill_percent",          "--fill",             "fill_percent";
+    Trimmed,         "trimmed",               "--trimmed",          "trimmed";
     SubmitterDispatches, "submitter_dispatches", "--submitter-dispatches", "submitter_dispatches";
     ContentionOptions, "techniques",            "--techniques",       "techniques";
     TimedWrites,     "writes",                "--at",               "at";

@@ -73,6 +73,13 @@ pub struct Comparison {
     pub poll_queues: u16,
     /// Whether all devices share the tags of one controller.
     pub shared_tags: bool,
+    /// The share of the addresses of each SSD that hold data, percent; the others were discarded or never written. `None`: as the drive
+    /// was measured, written over at random as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fill_percent: Option<f64>,
+    /// Whether each SSD was trimmed and had the time to erase what holds no data before the load starts; without `fill_percent` all of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trimmed: bool,
     /// Whether submitters run hardware queues themselves where mainline leaves that to kblockd, as some vendors' patches do. A
     /// host's profile may turn this on, too.
     pub submitter_dispatches: bool,
@@ -150,6 +157,8 @@ impl Default for Comparison {
             read_queues: 0,
             poll_queues: 0,
             shared_tags: false,
+            fill_percent: None,
+            trimmed: false,
             submitter_dispatches: false,
             techniques: None,
             writes: Vec::new(),

@@ -22,7 +22,7 @@ use crate::plan::schedulers::{self, DefaultScheduler};
 use crate::plan::settings::Fixed;
 use crate::plan::trial::Trial;
 use crate::plan::variants::Alternatives;
-use crate::plan::{devices, guests, host, io_cost, io_latency, io_max, io_prio_class, queues, writes};
+use crate::plan::{devices, fill, guests, host, io_cost, io_latency, io_max, io_prio_class, queues, writes};
 
 /// What is asked about one setup.
 pub(super) struct Asked<'a> {
@@ -116,6 +116,7 @@ pub(super) fn place(asked: &Asked<'_>, hosted: &HostedLoad) -> Result<Place, Err
     let mut queue = QueueSettings { schedulers: options.environment.schedulers(), ..defaults };
     let devices = devices.into_iter().map(|preset| recorded.map_or(preset.clone(), |recorded| recorded.on(preset)));
     let devices = queues::choose(options, devices.collect(), &mut queue)?;
+    let devices = fill::apply(options, devices, &mut notices)?;
     let first = &devices[0];
     if let Some(recorded) = recorded {
         let nr_requests = queue.config(&first.shape()).scheduler_depth();

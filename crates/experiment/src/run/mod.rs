@@ -5,6 +5,7 @@
 
 pub(crate) mod contexts;
 pub(crate) mod locks;
+mod measured_state;
 pub(crate) mod reactions;
 pub(crate) mod readings;
 pub(crate) mod recorder;
@@ -98,6 +99,7 @@ impl Plan<'_> {
         let mut document = self.run_only(controls, observer)?;
         document.window = window;
         self.check_reactions(&mut document, controls)?;
+        self.check_measured_state(&mut document)?;
         self.complete(document, controls)
     }
 

@@ -89,6 +89,13 @@ pub(crate) struct SimulatedHostOptions {
     /// identical.
     #[arg(long)]
     pub(crate) shared_tags: bool,
+    /// How much of each SSD holds data, such as 90%; the rest was trimmed, or never written. [default: as the drive was measured, written
+    /// over at random as a whole]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    pub(crate) fill: Option<f64>,
+    /// Each SSD was trimmed, and had the time to erase what holds no data: all of it, or the rest of --fill.
+    #[arg(long)]
+    pub(crate) trimmed: bool,
     /// Reduce lock contention in mq-deadline and bfq: all, none, or some of single-dispatcher, try-merge, batch-dispatch, and
     /// either insertion-buckets or pending-lists. No Linux release has these (docs/rules/contention.md). [default: none]
     #[arg(long, value_name = "LIST")]
@@ -170,6 +177,12 @@ pub(crate) fn parse_ramp(text: &str) -> Result<Nanos, String> {
 pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
     let expected = || "expected a size from 16M to 16T, such as 4G".to_owned();
     parse_size(text).ok().filter(|bytes| Host::MEMORY_BYTES.contains(bytes)).ok_or_else(expected)
+}
+
+/// A share in percent, with or without the sign.
+pub(crate) fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse().ok();
+    number.filter(|percent| (0.0..=100.0).contains(percent)).ok_or_else(|| "expected 0% to 100%".to_owned())
 }
 
 /// An entry of a list, without the space after a comma.

@@ -90,3 +90,24 @@ fn a_host_profile_to_start_from_can_be_had() {
     let same = |host: &str| printed(&["compare", "--runtime", "20ms", "--schedulers", "none", "--host", host]);
     assert_eq!(same(file.to_str().unwrap()), same("server"));
 }
+
+/// A reader beside a deep writer: on a full drive collection decides what the reader gets, on an emptier one the writes before it.
+const BESIDE: &str = "[global]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=io_uring\ntime_based\nruntime=500ms\nbs=4k\n\
+                      [reader]\nrw=randread\n[writer]\nrw=randwrite\niodepth=64\n";
+
+#[test]
+fn how_full_a_drive_is_changes_figures_and_an_answer_that_hangs_on_it_says_so() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("beside.fio"), BESIDE).unwrap();
+    let job = folder.path().join("beside.fio").display().to_string();
+    let compare = |options: &[&str]| {
+        let fixed = ["compare", &job, "--device", "WD_Blue_SN580_1TB", "--repeat", "3", "--from-start"];
+        printed(&[&fixed, options].concat())
+    };
+    let [full, emptier, trimmed] = [&[][..], &["--fill", "60%"], &["--fill=60", "--trimmed"]].map(compare);
+    let decides = "how full the drive is decides: written over at random as a whole";
+    assert!(!full.contains(decides) && !full.contains("reckoned"), "{full}");
+    let words = emptier.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(decides) && words.contains("What collection costs at this fill is reckoned"), "{emptier}");
+    assert_ne!(emptier.lines().nth(5), trimmed.lines().nth(5));
+}

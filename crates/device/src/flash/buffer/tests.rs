@@ -15,7 +15,7 @@ fn parameters(change: impl FnOnce(&mut FlashParameters)) -> FlashParameters {
     (parameters.program_us, parameters.program_jitter_percent) = (1000.0, 0.0);
     parameters.random_write_amplification = None;
     change(&mut parameters);
-    parameters
+    *parameters
 }
 
 struct Drive {

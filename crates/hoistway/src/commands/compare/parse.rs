@@ -59,6 +59,8 @@ pub(crate) fn common(
         read_queues: host_options.read_queues,
         poll_queues: host_options.poll_queues,
         shared_tags: host_options.shared_tags,
+        fill_percent: host_options.fill,
+        trimmed: host_options.trimmed,
         submitter_dispatches: host_options.submitter_dispatches,
         techniques: host_options.techniques.clone(),
         writes: parse_each(&host_options.at, write)?,
