@@ -1,3 +1,4 @@
 //! How near simulated figures are to those of recorded kernels: `cargo test -p hoistway-experiment --test evidence`.
 
 mod closed_loop;
+mod coarse_order;
