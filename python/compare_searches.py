@@ -34,7 +34,7 @@ BUDGET = 60
 HALVING_BUDGETS = (10, 15, 20, 30, 40, 50, 60)
 NEAR = 1.02
 
-KNOBS: dict[str, list[int]] = {
+VARIED: dict[str, list[int]] = {
     "mq-deadline.fifo_batch": [1, 4, 64],
     "mq-deadline.writes_starved": [1, 8],
     "kyber.read_lat_nsec": [125_000, 500_000, 8_000_000],
@@ -47,20 +47,20 @@ KNOBS: dict[str, list[int]] = {
 LOADS: dict[str, dict[str, Any]] = {
     "example": {
         "objective": "min mixed:read:p99 subject to writers:write:iops >= 0.95*none",
-        "knobs": KNOBS,
+        "vary": VARIED,
         "runtime": 1.8,
     },
     "backup-beside-oltp": {
         "job": "backup-beside-oltp",
         "objective": "max backup:read:bandwidth subject to transactions:read:iops >= 5000",
-        "knobs": KNOBS | {"mq-deadline.writes_starved": [1], "mq-deadline.fifo_batch": [1], "mq-deadline.prio_aging_expire": [1, 10, 100]},
+        "vary": VARIED | {"mq-deadline.writes_starved": [1], "mq-deadline.fifo_batch": [1], "mq-deadline.prio_aging_expire": [1, 10, 100]},
         "runtime": 1.8,
         "ramp": 0.2,
     },
     "database": {
         "job": "database",
         "objective": "min log:write:p99 subject to queries:read:iops >= 0.9*none",
-        "knobs": KNOBS,
+        "vary": VARIED,
         "runtime": 1.0,
         "ramp": 0.2,
     },
@@ -79,12 +79,12 @@ class Answer(NamedTuple):
 def settings(objective: Objective) -> Iterator[hoistway.Setting]:
     """All of a space."""
     for scheduler in objective.schedulers:
-        knobs = [knob for knob in objective.knobs if knob.scheduler == scheduler]
-        for values in itertools.product(*([None, *knob.values] for knob in knobs)):
+        tunables = [tunable for tunable in objective.tunables if tunable.scheduler == scheduler]
+        for values in itertools.product(*([None, *tunable.values] for tunable in tunables)):
             setting = hoistway.Setting(scheduler, {}, {})
-            for knob, value in zip(knobs, values, strict=True):
+            for tunable, value in zip(tunables, values, strict=True):
                 if value is not None:
-                    (setting.queue if knob.is_queue_file else setting.tunables)[knob.name] = value
+                    (setting.queue if tunable.is_queue_file else setting.tunables)[tunable.name] = value
             yield setting
 
 

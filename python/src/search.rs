@@ -27,8 +27,8 @@ use crate::{errors, state_file, table};
 pub(crate) struct Search {
     search: ExperimentSearch,
     schedulers: Vec<String>,
-    /// The knobs as JSON.
-    knobs: String,
+    /// The tunables as JSON.
+    tunables: String,
     /// The comparison, with every scheduler that has to run.
     comparison: Comparison,
     /// What all runs measure, once it is found.
@@ -41,7 +41,7 @@ pub(crate) struct Search {
 #[derive(Deserialize)]
 struct SearchRequest {
     comparison: Comparison,
-    knobs: Vec<Vary>,
+    vary: Vec<Vary>,
     objective: String,
     budget: Budget,
 }
@@ -67,16 +67,16 @@ impl Search {
     /// Checks a search given as JSON.
     #[new]
     fn new(py: Python<'_>, request: &str) -> PyResult<Search> {
-        let SearchRequest { comparison, knobs, objective, budget } = from_json("search", request)?;
+        let SearchRequest { comparison, vary, objective, budget } = from_json("search", request)?;
         let objective = objective.parse().map_err(|error: hoistway_answer::ObjectiveError| {
             errors::argument(py, "objective", &format!("objective: {error}"))
         })?;
-        let search = ExperimentSearch { comparison, knobs, objective, budget };
+        let search = ExperimentSearch { comparison, vary, objective, budget };
         let environment = SearchEnvironment::default();
         let trials = py.detach(|| Trials::of(&search, &environment)).map_err(|error| search_error(py, &error))?;
-        let (schedulers, knobs) = (trials.schedulers().to_vec(), json(&trials.knobs())?);
+        let (schedulers, tunables) = (trials.schedulers().to_vec(), json(&trials.tunables())?);
         let comparison = trials.comparison().clone();
-        Ok(Search { search, schedulers, knobs, comparison, measured: OnceLock::new(), known_runs: Mutex::default() })
+        Ok(Search { search, schedulers, tunables, comparison, measured: OnceLock::new(), known_runs: Mutex::default() })
     }
 
     /// The schedulers in the search.
@@ -85,10 +85,10 @@ impl Search {
         self.schedulers.clone()
     }
 
-    /// The knobs as JSON: `knobs` in `docs/tune.md`.
+    /// The tunables as JSON: `knobs` in `docs/tune.md`.
     #[getter]
-    fn knobs(&self) -> String {
-        self.knobs.clone()
+    fn tunables(&self) -> String {
+        self.tunables.clone()
     }
 
     /// Whether the objective is maximized.

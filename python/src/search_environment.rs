@@ -50,7 +50,6 @@ fn keyword(field: Field) -> &'static str {
         Field::Kernels => "kernel",
         Field::Hosts => "host",
         Field::Schedulers => "over",
-        Field::Vary => "knobs",
         Field::Repeats => "seeds",
         field => field.keyword(),
     }

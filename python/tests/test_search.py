@@ -21,18 +21,18 @@ PLACE: dict[str, Any] = {
     "objective": "min quiet:read:p99 subject to flood:read:iops >= 1.01*none",
     "device": "intel-s3520-1600gb",
     "over": ["none", "mq-deadline", "kyber"],
-    "knobs": {"kyber.read_lat_nsec": [500_000, 8_000_000], "mq-deadline.fifo_batch": [1, 4], "queue.nr_requests": [32]},
+    "vary": {"kyber.read_lat_nsec": [500_000, 8_000_000], "mq-deadline.fifo_batch": [1, 4], "queue.nr_requests": [32]},
 }
 
 
 def test_its_space_is_that_of_tune(job: str) -> None:
     objective = Objective(job, **PLACE)
     tuned = hoistway.tune(job, **PLACE, budget=150)
-    named = [{"scheduler": k.scheduler, "name": k.name, "is_queue_file": k.is_queue_file, "texts": k.values} for k in objective.knobs]
+    named = [{"scheduler": k.scheduler, "name": k.name, "is_queue_file": k.is_queue_file, "texts": k.values} for k in objective.tunables]
     assert named == tuned.document["knobs"]
     assert (objective.schedulers, objective.direction) == (PLACE["over"], "minimize")
-    free = Objective(job, **PLACE | {"over": ["kyber"], "knobs": {}})
-    assert {knob.parameter for knob in free.knobs} >= {"kyber.read_lat_nsec", "kyber.write_lat_nsec"}
+    free = Objective(job, **PLACE | {"over": ["kyber"], "vary": {}})
+    assert {tunable.parameter for tunable in free.tunables} >= {"kyber.read_lat_nsec", "kyber.write_lat_nsec"}
     wanted = Objective(job, **PLACE | {"objective": "max flood:read:iops"})
     assert wanted.direction == "maximize"
 

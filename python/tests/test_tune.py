@@ -26,7 +26,7 @@ PLACE: dict[str, Any] = {
     "objective": OBJECTIVE,
     "device": "intel-s3520-1600gb",
     "over": ["none", "mq-deadline", "kyber"],
-    "knobs": {"kyber.read_lat_nsec": [500_000, 8_000_000], "mq-deadline.fifo_batch": [1, 4], "queue.nr_requests": [32]},
+    "vary": {"kyber.read_lat_nsec": [500_000, 8_000_000], "mq-deadline.fifo_batch": [1, 4], "queue.nr_requests": [32]},
 }
 """13 settings, since none has 32 requests by default."""
 
@@ -54,7 +54,7 @@ class Killing(ProcessPoolExecutor):
 
 
 def test_a_search_finds_the_setting_that_a_comparison_of_all_finds(job: str, found: hoistway.Tuning) -> None:
-    vary = PLACE["knobs"] | {"queue.nr_requests": [32, 256]}
+    vary = PLACE["vary"] | {"queue.nr_requests": [32, 256]}
     whole = hoistway.compare(job, device=PLACE["device"], schedulers=PLACE["over"], vary=vary, repeats=5)
     p99 = {label.removesuffix(" nr_requests=256"): value.mean for label, value in whole.figure("quiet:read:p99").items()}
     assert found.document["settings_possible"] == 13
@@ -202,8 +202,8 @@ def test_documents_are_those_of_the_command_line_and_travel(found: hoistway.Tuni
         ({"objective": "min quiet:write:p99"}, "objective", "no such I/O happened (expected one of"),
         ({"over": ["nine"]}, "over", "over nine: unknown scheduler"),
         ({"over": "all"}, "over", "over 'all': expected a list"),
-        ({"knobs": {"kyber.read_lat": None}}, "knobs", "knobs kyber.read_lat"),
-        ({"knobs": {"read_lat": None}}, "knobs", "knobs read_lat: expected SCHED.TUNABLE"),
+        ({"vary": {"kyber.read_lat": None}}, "vary", "vary kyber.read_lat"),
+        ({"vary": {"read_lat": None}}, "vary", "vary read_lat: expected SCHED.TUNABLE"),
         ({"budget": 3}, "budget", "budget 3 runs: too little for 3 schedulers (expected at least"),
         ({"budget": 3, "budget_seconds": 2.0}, "budget", "cannot be combined with budget_seconds"),
         ({"device": "floppy"}, "device", "there is no built-in device `floppy`"),
@@ -223,7 +223,7 @@ import hoistway, sys
 def tell(done, planned):
     print("running", flush=True)
 try:
-    hoistway.tune({job!r}, objective="min a:read:p99", device="intel-s3520-1600gb", over=["none"], knobs={{"queue.nr_requests": [32]}},
+    hoistway.tune({job!r}, objective="min a:read:p99", device="intel-s3520-1600gb", over=["none"], vary={{"queue.nr_requests": [32]}},
                   budget=20, state={state!r}, progress=tell)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -235,7 +235,7 @@ def test_ctrl_c_ends_runs_that_would_take_days_and_the_state_has_those_before(tm
     # Reads that end at once, and then a process that never ends.
     text = "[a]\nrw=randread\nsize=1g\nnumber_ios=100\n"
     state = str(tmp_path / "state")
-    place: dict[str, Any] = {"device": "null", "over": ["none"], "knobs": {"queue.nr_requests": [32]}}
+    place: dict[str, Any] = {"device": "null", "over": ["none"], "vary": {"queue.nr_requests": [32]}}
     first = hoistway.tune(text, objective="min a:read:p99", **place, budget=20, state=state)
     assert len(json.loads(Path(state).read_text())["runs"]) == len(first.document["runs"])
     endless = SCRIPT.format(job="[a]\nrw=randread\nsize=1g\nruntime=360000\ntime_based\n", state=str(tmp_path / "other"))

@@ -25,7 +25,7 @@ fn search(load: Load) -> Search {
             schedulers: vec!["mq-deadline".to_owned(), "none".to_owned()],
             ..Comparison::default()
         },
-        knobs: vec![vary("mq-deadline", "fifo_batch", "1"), vary("queue", "nr_requests", "64")],
+        vary: vec![vary("mq-deadline", "fifo_batch", "1"), vary("queue", "nr_requests", "64")],
         objective: "min r:read:p99 subject to r:read:iops >= 0.9*kyber".parse().unwrap(),
         budget: Budget::Runs(200),
     }
@@ -49,7 +49,7 @@ fn a_setting_stands_as_it_does_in_a_round_of_the_search() {
     let search = search(text());
     let found = tune(&search, &Alone, Vec::new(), &Unobserved).unwrap();
     let trials = Trials::of(&search, &Alone).unwrap();
-    assert_eq!(trials.knobs(), found.knobs);
+    assert_eq!(trials.tunables(), found.tunables);
     assert_eq!(trials.schedulers(), ["mq-deadline", "none"]);
     let evaluator = trials.evaluator().unwrap();
     // With few settings there is one round, which takes the first seeds.

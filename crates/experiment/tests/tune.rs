@@ -19,14 +19,14 @@ fn vary(of: &str, name: &str, texts: &[&str]) -> Vary {
     Vary { of: of.to_owned(), name: name.to_owned(), texts }
 }
 
-fn search(objective: &str, over: &[&str], knobs: Vec<Vary>, budget: u64) -> Search {
+fn search(objective: &str, over: &[&str], vary: Vec<Vary>, budget: u64) -> Search {
     let comparison = Comparison {
         load: Load::text(JOB),
         devices: vec!["intel-s3520-1600gb".into()],
         schedulers: over.iter().map(|&name| name.to_owned()).collect(),
         ..Comparison::default()
     };
-    Search { comparison, knobs, objective: objective.parse().unwrap(), budget: Budget::Runs(budget) }
+    Search { comparison, vary, objective: objective.parse().unwrap(), budget: Budget::Runs(budget) }
 }
 
 fn found(search: &Search) -> Tuning {
@@ -40,9 +40,9 @@ fn best(tuning: &Tuning) -> String {
 const TRADE: &str = "min readers:read:mean subject to writers:write:iops >= 0.6*default";
 
 fn trade(budget: u64) -> Search {
-    let knobs =
+    let tunables =
         vec![vary("mq-deadline", "fifo_batch", &["1", "32"]), vary("queue", "nr_requests", &["4", "8", "16", "48"])];
-    search(TRADE, &["none", "mq-deadline"], knobs, budget)
+    search(TRADE, &["none", "mq-deadline"], tunables, budget)
 }
 
 // --- results ---
@@ -51,7 +51,7 @@ fn trade(budget: u64) -> Search {
 fn a_search_finds_the_best_of_an_exhaustive_comparison() {
     let search = trade(300);
     let document =
-        Comparison { vary: search.knobs.clone(), repeats: 8, ..search.comparison.clone() }.run(&Alone).unwrap();
+        Comparison { vary: search.vary.clone(), repeats: 8, ..search.comparison.clone() }.run(&Alone).unwrap();
     let results = Results::of(&document);
     let mean = |name: &str, label: &str| {
         let (_, operation) = results.find(&name.parse().unwrap()).unwrap();
@@ -70,7 +70,7 @@ fn a_search_finds_the_best_of_an_exhaustive_comparison() {
     assert!(outcome.holds && outcome.gain.unwrap().is_better() && outcome.best.setting.text("nr_requests").is_some());
     assert_eq!(outcome.reference.setting, Setting::untouched("mq-deadline"));
     let first = &tuning.effects.iter().find(|effect| effect.scheduler.as_deref() == Some("mq-deadline")).unwrap();
-    assert_eq!(first.knob, "nr_requests", "{:?}", tuning.effects);
+    assert_eq!(first.tunable, "nr_requests", "{:?}", tuning.effects);
     assert!(tuning.front.len() > 1, "less latency costs writes: {:?}", tuning.front);
     assert_eq!(tuning.settings_possible, 4 + 15);
 }
@@ -85,9 +85,9 @@ fn a_search_names_the_schedulers_that_no_kernel_has_and_where_they_come_from() {
 
 #[test]
 fn unsatisfiable_conditions_yield_the_closest_setting() {
-    let knobs = vec![vary("queue", "nr_requests", &["4", "48"])];
+    let tunables = vec![vary("queue", "nr_requests", &["4", "48"])];
     let objective = "min readers:read:mean subject to writers:write:iops >= 5*none and readers:read:mean <= 1s";
-    let tuning = found(&search(objective, &["mq-deadline"], knobs, 60));
+    let tuning = found(&search(objective, &["mq-deadline"], tunables, 60));
     let outcome = tuning.found.as_ref().unwrap();
     assert!(!outcome.holds);
     assert!(outcome.best.margins[0].unwrap().factor < 1.0 && outcome.best.margins[1].unwrap().factor > 1.0);
@@ -189,7 +189,7 @@ fn the_state_of_another_search_or_a_broken_one_is_refused_with_the_field() {
         other
     };
     refused(&other(&|search| search.comparison.seed = 9), &text, "`search.comparison` differs from this search");
-    refused(&other(&|search| search.knobs.truncate(1)), &text, "`search.knobs` differs from this search");
+    refused(&other(&|search| search.vary.truncate(1)), &text, "`search.vary` differs from this search");
     refused(&other(&|search| search.objective = "min readers:read:p99".parse().unwrap()), &text, "`search.objective`");
     refused(&search, &text.replacen("tune-state/1", "tune-state/2", 1), "`format` differs from this search");
     refused(&search, &text.replacen("iodepth=4", "iodepth=5", 2), "`search.comparison` differs from this search");
@@ -267,13 +267,13 @@ fn among_thousands_the_search_nears_the_best_and_reports_what_mattered() {
     assert_eq!(outcome.best.setting.scheduler, "mq-deadline");
     let value = outcome.best.figures[&"readers:read:p99".parse().unwrap()].mean;
     assert!(value < 1.4e6, "{value}: {outcome:?}");
-    let of_knobs: Vec<&str> =
-        tuning.effects.iter().filter_map(|effect| effect.scheduler.as_ref().map(|_| &*effect.knob)).collect();
-    assert!(of_knobs.contains(&"fifo_batch") && of_knobs.contains(&"writes_starved"), "{:?}", tuning.effects);
-    assert_eq!(tuning.effects[0].knob, "scheduler", "{:?}", tuning.effects);
+    let of_tunables: Vec<&str> =
+        tuning.effects.iter().filter_map(|effect| effect.scheduler.as_ref().map(|_| &*effect.tunable)).collect();
+    assert!(of_tunables.contains(&"fifo_batch") && of_tunables.contains(&"writes_starved"), "{:?}", tuning.effects);
+    assert_eq!(tuning.effects[0].tunable, "scheduler", "{:?}", tuning.effects);
     assert!(
-        of_knobs.iter().filter(|name| !["fifo_batch", "writes_starved"].contains(name)).count() < 2,
-        "{of_knobs:?}"
+        of_tunables.iter().filter(|name| !["fifo_batch", "writes_starved"].contains(name)).count() < 2,
+        "{of_tunables:?}"
     );
 }
 
@@ -320,8 +320,8 @@ fn an_impossible_search_is_refused_with_the_available_options() {
             other => panic!("{other:?}"),
         }
     }
-    let with = |objective: &str, knobs: Vec<Vary>| search(objective, &["none", "mq-deadline"], knobs, 90);
-    let knob = |of: &str, name: &str, texts: &[&str]| with("min readers:read:p99", vec![vary(of, name, texts)]);
+    let with = |objective: &str, tunables: Vec<Vary>| search(objective, &["none", "mq-deadline"], tunables, 90);
+    let tunable = |of: &str, name: &str, texts: &[&str]| with("min readers:read:p99", vec![vary(of, name, texts)]);
     refused(
         with("min reader:read:p99", vec![]),
         Field::Objective,
@@ -331,10 +331,10 @@ fn an_impossible_search_is_refused_with_the_available_options() {
     refused(sync, Field::Objective, &["readers:sync:p99: no such I/O happened", "readers:read", "writers:write"]);
     let unknown = with("min readers:read:p99 subject to writers:write:iops >= 0.9*nonee", vec![]);
     refused(unknown, Field::Objective, &["no scheduler \"nonee\" (did you mean \"none\"?"]);
-    refused(knob("mq-deadline", "fifo_bach", &[]), Field::Vary, &["did you mean \"fifo_batch\"?"]);
-    refused(knob("mq-deadline", "fifo_batch", &["x"]), Field::Vary, &["expected 0 to 2147483647"]);
-    refused(knob("bfq", "slice_idle", &["0"]), Field::Vary, &["bfq is not among the compared schedulers"]);
-    refused(knob("queue", "wbt_lat_usec", &[]), Field::Vary, &["expected some values"]);
+    refused(tunable("mq-deadline", "fifo_bach", &[]), Field::Vary, &["did you mean \"fifo_batch\"?"]);
+    refused(tunable("mq-deadline", "fifo_batch", &["x"]), Field::Vary, &["expected 0 to 2147483647"]);
+    refused(tunable("bfq", "slice_idle", &["0"]), Field::Vary, &["bfq is not among the compared schedulers"]);
+    refused(tunable("queue", "wbt_lat_usec", &[]), Field::Vary, &["expected some values"]);
     let twice = vec![vary("mq-deadline", "fifo_batch", &["1"]), vary("mq-deadline", "fifo_batch", &["2"])];
     refused(with("min readers:read:p99", twice), Field::Vary, &["fifo_batch=2", "fifo_batch=1 was already given"]);
     let mut several = with("min readers:read:p99", vec![]);

@@ -63,7 +63,7 @@ fn found(best: SettingResult, gain: Change) -> Tuning {
         objective: format!("min {READS} subject to {WRITES} >= 0.9*none").parse().unwrap(),
         budget: Budget::Runs(200),
         seed: 1,
-        knobs: Vec::new(),
+        tunables: Vec::new(),
         settings_possible: 2,
         window: None,
         rounds: vec![Round { runtime_ns: None, settings }],

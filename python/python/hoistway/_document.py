@@ -71,5 +71,5 @@ def split(name: str) -> tuple[str, str, str]:
 
 def label_of(setting: dict[str, Any]) -> str:
     """The name of a search's setting in tables."""
-    knobs = setting.get("tunables", {}) | setting.get("queue_files", {})
-    return " ".join([setting["scheduler"], *(f"{name}={value}" for name, value in knobs.items())])
+    tunables = setting.get("tunables", {}) | setting.get("queue_files", {})
+    return " ".join([setting["scheduler"], *(f"{name}={value}" for name, value in tunables.items())])

@@ -14,10 +14,10 @@ _STYLE = "text-align: right; padding: 0.1em 0.7em; border: none;"
 
 
 ROWS_MAX = 12
-"""The maximum number of settings, and of knobs, shown."""
+"""The maximum number of settings, and of tunables, shown."""
 
 SHARE_MIN = 0.01
-"""Knobs that explain less than this share of the variance are left out."""
+"""Tunables that explain less than this share of the variance are left out."""
 
 
 class Bar(NamedTuple):
@@ -77,7 +77,7 @@ def _parts_of_search(document: dict[str, Any], names: Sequence[str]) -> Iterator
     yield _lines("the last round, best first", head, lines)
     effects = [effect for effect in document["effects"] if effect["share"] >= SHARE_MIN][:ROWS_MAX]
     if effects:
-        head = ["knob", "of the variance", "best", "worst", "between them"]
+        head = ["tunable", "of the variance", "best", "worst", "between them"]
         mattered = [
             [
                 escape(".".join([effect["scheduler"]] * bool(effect["scheduler"]) + [effect["knob"]])),

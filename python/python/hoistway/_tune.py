@@ -25,7 +25,7 @@ def tune(
     *,
     objective: str,
     over: Sequence[str] = (),
-    knobs: Mapping[str, Sequence[object] | None] = {},
+    vary: Mapping[str, Sequence[object] | None] = {},
     budget: int | None = None,
     budget_seconds: float | None = None,
     state: str | os.PathLike[str] | None = None,
@@ -55,8 +55,8 @@ def tune(
         job: The load, as for `compare`.
         objective: The figure to optimize, with conditions, such as `min backends:read:p99 subject to writers:write:iops >= 0.9*none`.
         over: Names of the schedulers to search, or `all`. Default: those that the kernel has.
-        knobs: The knobs to search, such as `{"mq-deadline.fifo_batch": [1, 4, 16], "kyber.read_lat_nsec": None, "queue.nr_requests": None}`;
-            None stands for suitable values. If no knob of a scheduler is named, all its tunables are searched.
+        vary: The tunables to search, such as `{"mq-deadline.fifo_batch": [1, 4, 16], "kyber.read_lat_nsec": None, "queue.nr_requests": None}`;
+            None stands for suitable values. If no tunable of a scheduler is named, all its tunables are searched.
         budget: Maximum number of runs. None: 200, unless there are `budget_seconds`.
         budget_seconds: Maximum virtual time in seconds, instead of a number of runs.
         state: A file that keeps the runs: an interrupted or killed search continues from there, also with a larger budget.
@@ -110,7 +110,7 @@ def search_of(given: Mapping[str, Any]) -> _hoistway.Search:
     several = {name: () if value is None else (value,) for name, value in one.items()}
     over = [is_("over", name, str) for name in sequence("over", given["over"])]
     fields = experiment(**asked | several | {"job": given["job"], "schedulers": over, "repeats": 5}).fields
-    knobs = [varied("knobs", name, values or ()) for name, values in mapping("knobs", given["knobs"]).items()]
+    tunables = [varied("vary", name, values or ()) for name, values in mapping("vary", given["vary"]).items()]
     seconds = given.get("budget_seconds")
     if seconds is not None:
         spend = {"virtual_ns": nanoseconds("budget_seconds", seconds)}
@@ -118,7 +118,7 @@ def search_of(given: Mapping[str, Any]) -> _hoistway.Search:
         budget = given.get("budget")
         spend = {"runs": BUDGET if budget is None else number("budget", budget, 64)}
     objective = is_("objective", given["objective"], str)
-    return _hoistway.Search(json.dumps({"comparison": fields, "knobs": knobs, "objective": objective, "budget": spend}))
+    return _hoistway.Search(json.dumps({"comparison": fields, "vary": tunables, "objective": objective, "budget": spend}))
 
 
 def at_least_one(argument: str, value: int | None) -> int | None:

@@ -15,7 +15,7 @@ from ._written import write
 
 
 class Setting(NamedTuple):
-    """A scheduler with the values of the knobs that were searched. `str` gives its name in tables."""
+    """A scheduler with the values of the tunables that were searched. `str` gives its name in tables."""
 
     scheduler: str
     tunables: dict[str, str]
@@ -34,8 +34,8 @@ class Setting(NamedTuple):
         return {"schedulers": [self.scheduler], "set": tunables, "queue": dict(self.queue)}
 
     def __str__(self) -> str:
-        knobs = [*sorted(self.tunables.items()), *sorted(self.queue.items())]
-        return " ".join([self.scheduler, *(f"{name}={value}" for name, value in knobs)])
+        tunables = [*sorted(self.tunables.items()), *sorted(self.queue.items())]
+        return " ".join([self.scheduler, *(f"{name}={value}" for name, value in tunables)])
 
 
 class Tuning:
@@ -87,7 +87,7 @@ class Tuning:
 
     @property
     def effects(self) -> list[dict[str, Any]]:
-        """The effect of each knob in the first round, largest first: `share` is the share of the variance of the figure's logarithm."""
+        """The effect of each tunable in the first round, largest first: `share` is the share of the variance of the figure's logarithm."""
         return list(self.document["effects"])
 
     def figures(self) -> _hoistway.Table:

@@ -24,10 +24,10 @@ from ._tuning import Setting
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial, FrozenTrial, Trial
 
-__all__ = ["Judged", "Knob", "Objective"]
+__all__ = ["Judged", "Objective", "Tunable"]
 
 DEFAULT = "default"
-"""The value of an unset knob."""
+"""The value of an unset tunable."""
 
 _NEXT_TO_NOTHING = 1e-9
 """The violation of a strict condition whose figure equals its limit exactly."""
@@ -37,7 +37,7 @@ _LEAST_FACTOR = 1e-21
 """The violation of a condition without a figure."""
 
 
-class Knob(NamedTuple):
+class Tunable(NamedTuple):
     """A tunable of a scheduler, or a file of `queue/` while it runs."""
 
     scheduler: str
@@ -66,7 +66,7 @@ class Judged(NamedTuple):
 class Objective:
     """The search of `hoistway.tune`, one setting at a time: with the same space, and the same runs for the same seed.
 
-    Optuna calls it with a trial. It lets the trial choose a scheduler (`scheduler`) and a value of each of its knobs among those that `tune`
+    Optuna calls it with a trial. It lets the trial choose a scheduler (`scheduler`) and a value of each of its tunables among those that `tune`
     tries, passes the violations of the conditions to the trial (`Trial.set_constraint`), and returns the figure. Runs have full length,
     and none is repeated.
     """
@@ -77,7 +77,7 @@ class Objective:
         *,
         objective: str,
         over: Sequence[str] = (),
-        knobs: Mapping[str, Sequence[object] | None] = {},
+        vary: Mapping[str, Sequence[object] | None] = {},
         seeds: int = 2,
         device: Profile | None = None,
         files: Mapping[str, Profile] = {},
@@ -110,10 +110,10 @@ class Objective:
         self._threads = at_least_one("threads", threads)
         self.schedulers = self._search.schedulers
         """The schedulers in the search."""
-        self.knobs = [
-            Knob(one["scheduler"], one["name"], one["is_queue_file"], one["texts"]) for one in json.loads(self._search.knobs)
+        self.tunables = [
+            Tunable(one["scheduler"], one["name"], one["is_queue_file"], one["texts"]) for one in json.loads(self._search.tunables)
         ]
-        """The knobs of each scheduler."""
+        """The tunables of each scheduler."""
         self._conditions = self._search.objective[1]
 
     @property
@@ -156,18 +156,18 @@ class Objective:
     def _suggested(self, trial: BaseTrial) -> Setting:
         scheduler = trial.suggest_categorical("scheduler", self.schedulers)
         chosen = {"scheduler": scheduler}
-        for knob in self.knobs:
-            if knob.scheduler == scheduler:
-                chosen[knob.parameter] = trial.suggest_categorical(knob.parameter, [DEFAULT, *knob.values])
+        for tunable in self.tunables:
+            if tunable.scheduler == scheduler:
+                chosen[tunable.parameter] = trial.suggest_categorical(tunable.parameter, [DEFAULT, *tunable.values])
         return self._setting(chosen)
 
     def _setting(self, chosen: Mapping[str, Any]) -> Setting:
         scheduler = chosen["scheduler"]
         setting = Setting(scheduler, {}, {})
-        for knob in self.knobs:
-            value = chosen.get(knob.parameter, DEFAULT)
-            if knob.scheduler == scheduler and value != DEFAULT:
-                (setting.queue if knob.is_queue_file else setting.tunables)[knob.name] = value
+        for tunable in self.tunables:
+            value = chosen.get(tunable.parameter, DEFAULT)
+            if tunable.scheduler == scheduler and value != DEFAULT:
+                (setting.queue if tunable.is_queue_file else setting.tunables)[tunable.name] = value
         return setting
 
 

@@ -64,9 +64,9 @@ impl<'a> Variant<'a> {
 
     /// The variant in a sentence, without its setup: `mq-deadline with fifo_batch=4 and nr_requests=64`.
     pub fn in_words(&self) -> String {
-        let knobs: Vec<String> = self.first().variant.own_settings().iter().map(setting_text).collect();
+        let tunables: Vec<String> = self.first().variant.own_settings().iter().map(setting_text).collect();
         let front = if self.first().front == Front::Legacy { " (legacy)" } else { "" };
-        match &knobs[..] {
+        match &tunables[..] {
             // The label may end with a number, which is kept.
             [] if self.first().variant.settings.is_empty() => self.label.clone(),
             [] => format!("{}{front}", self.scheduler()),

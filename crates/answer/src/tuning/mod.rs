@@ -79,8 +79,9 @@ pub struct Tuning {
     pub budget: Budget,
     /// The seed that the seeds of all runs are derived from.
     pub seed: u64,
-    /// The search space: all knobs with their values.
-    pub knobs: Vec<Candidates>,
+    /// The search space: all tunables with their values.
+    #[serde(rename = "knobs")]
+    pub tunables: Vec<Candidates>,
     /// Size of the search space, in settings; at most 2^53.
     pub settings_possible: u64,
     /// The rounds: each has fewer settings than the one before, longer runs and more seeds, all of them new.
@@ -92,7 +93,7 @@ pub struct Tuning {
     pub found: Option<SearchOutcome>,
     /// The Pareto front of the first round, over all figures of the objective.
     pub front: Vec<SettingResult>,
-    /// The effect of each knob on the objective's figure in the first round, largest first.
+    /// The effect of each tunable on the objective's figure in the first round, largest first.
     pub effects: Vec<SettingEffect>,
     /// Remarks about the figures.
     pub notices: Vec<String>,
@@ -167,16 +168,17 @@ pub struct SearchOutcome {
     pub losses: Option<Vec<Shift>>,
 }
 
-/// The effect of a knob.
+/// The effect of a tunable.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SettingEffect {
-    /// The scheduler that has the knob; `None` if the knob is the choice of scheduler.
+    /// The scheduler that has the tunable; `None` if the tunable is the choice of scheduler.
     pub scheduler: Option<String>,
-    /// The knob; `scheduler` for the choice of scheduler.
-    pub knob: String,
-    /// The share of the variance of the figure's logarithm that the knob explains, 0 to 1, minus the share expected by chance.
+    /// The tunable; `scheduler` for the choice of scheduler.
+    #[serde(rename = "knob")]
+    pub tunable: String,
+    /// The share of the variance of the figure's logarithm that the tunable explains, 0 to 1, minus the share expected by chance.
     pub share: f64,
-    /// The value with the best figure, averaged over all other knobs.
+    /// The value with the best figure, averaged over all other tunables.
     pub best: String,
     /// The value with the worst figure, likewise.
     pub worst: String,

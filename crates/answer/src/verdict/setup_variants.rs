@@ -45,9 +45,9 @@ impl<'a> SetupVariants<'a> {
         let default = group.map(|group| group.default_scheduler.as_str()).or(document.default_scheduler_of(setup));
         let all = &analysis.variants;
         let same_variant = |baseline: &Variant<'_>| {
-            let knobs = baseline.first().variant.own_settings();
+            let tunables = baseline.first().variant.own_settings();
             let is_same = |variant: &Variant<'_>| {
-                variant.scheduler() == baseline.scheduler() && variant.first().variant.own_settings() == knobs
+                variant.scheduler() == baseline.scheduler() && variant.first().variant.own_settings() == tunables
             };
             let same = variants.iter().copied().find(|index| is_same(&all[*index]));
             same.or_else(|| find_by_scheduler(all, &variants, baseline.scheduler()))

@@ -1,9 +1,9 @@
-//! Effects of knobs: the share of the variance that each explains.
+//! Effects of tunables: the share of the variance that each explains.
 //!
-//! Settings of a round with the same value of a knob form a group. The share of the variance between groups is attributed to the knob,
-//! less what chance explains on average (epsilon squared, Kelley 1935). The knob that explains most is removed from the variance first,
-//! then the one that explains most of the rest, and so on, so that no knob is credited with the effect of another. An effect that
-//! chance alone would show once in twenty searches (F test, corrected for the number of knobs) is left out.
+//! Settings of a round with the same value of a tunable form a group. The share of the variance between groups is attributed to the tunable,
+//! less what chance explains on average (epsilon squared, Kelley 1935). The tunable that explains most is removed from the variance first,
+//! then the one that explains most of the rest, and so on, so that no tunable is credited with the effect of another. An effect that
+//! chance alone would show once in twenty searches (F test, corrected for the number of tunables) is left out.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use hoistway_measure::stats;
 use super::Search;
 use super::space::{Branch, Space};
 
-/// Shown as the value of a knob that is not set.
+/// Shown as the value of a tunable that is not set.
 const UNSET: &str = "default";
 
-/// The effects of the choice of the scheduler and of every knob, largest first.
+/// The effects of the choice of the scheduler and of every tunable, largest first.
 pub(super) fn effects(search: &Search, space: &Space, results: &[SettingResult]) -> Vec<SettingEffect> {
     let objective = &search.objective;
     let costs: Vec<(&SettingResult, f64)> = results
@@ -36,35 +36,35 @@ pub(super) fn effects(search: &Search, space: &Space, results: &[SettingResult])
     effects
 }
 
-/// The effects of a scheduler's knobs, one after the other.
+/// The effects of a scheduler's tunables, one after the other.
 fn branch_effects(branch: &Branch, mut costs: Vec<(&SettingResult, f64)>) -> Vec<SettingEffect> {
     let mut effects: Vec<SettingEffect> = Vec::new();
     // The share of the variance that is not explained yet.
     let mut unexplained = 1.0;
     loop {
-        let is_rated = |knob: &&Candidates| effects.iter().any(|effect| effect.knob == knob.name);
-        let remaining: Vec<&Candidates> = branch.knobs.iter().filter(|knob| !is_rated(knob)).collect();
-        let explained = remaining.iter().filter_map(|knob| {
-            let groups: Vec<(&str, f64)> = costs.iter().map(|(result, cost)| (value(result, knob), *cost)).collect();
-            Some((*knob, effect(Some(&branch.scheduler), &knob.name, &groups, remaining.len())?))
+        let is_rated = |tunable: &&Candidates| effects.iter().any(|effect| effect.tunable == tunable.name);
+        let remaining: Vec<&Candidates> = branch.tunables.iter().filter(|tunable| !is_rated(tunable)).collect();
+        let explained = remaining.iter().filter_map(|tunable| {
+            let groups: Vec<(&str, f64)> = costs.iter().map(|(result, cost)| (value(result, tunable), *cost)).collect();
+            Some((*tunable, effect(Some(&branch.scheduler), &tunable.name, &groups, remaining.len())?))
         });
-        let Some((knob, largest)) = explained.max_by(|a, b| a.1.effect.share.total_cmp(&b.1.effect.share)) else {
+        let Some((tunable, largest)) = explained.max_by(|a, b| a.1.effect.share.total_cmp(&b.1.effect.share)) else {
             break;
         };
         effects.push(SettingEffect { share: largest.effect.share * unexplained, ..largest.effect });
         unexplained *= 1.0 - largest.sample_share;
         for (result, cost) in &mut costs {
-            *cost -= largest.means[value(result, knob)];
+            *cost -= largest.means[value(result, tunable)];
         }
     }
     effects
 }
 
-fn value<'a>(standing: &'a SettingResult, knob: &Candidates) -> &'a str {
-    standing.setting.text(&knob.file()).unwrap_or(UNSET)
+fn value<'a>(standing: &'a SettingResult, tunable: &Candidates) -> &'a str {
+    standing.setting.text(&tunable.file()).unwrap_or(UNSET)
 }
 
-/// The effect of a knob.
+/// The effect of a tunable.
 struct Explained {
     effect: SettingEffect,
     /// The share of the variance in the sample, without a correction for chance.
@@ -73,8 +73,8 @@ struct Explained {
     means: BTreeMap<String, f64>,
 }
 
-/// The effect of a knob; `None` if there are too few settings, or if chance may explain the effect, given the number of knobs.
-fn effect(scheduler: Option<&str>, knob: &str, costs: &[(&str, f64)], knobs: usize) -> Option<Explained> {
+/// The effect of a tunable; `None` if there are too few settings, or if chance may explain the effect, given the number of tunables.
+fn effect(scheduler: Option<&str>, tunable: &str, costs: &[(&str, f64)], tunables: usize) -> Option<Explained> {
     let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (value, cost) in costs {
         groups.entry(value).or_default().push(*cost);
@@ -96,7 +96,7 @@ fn effect(scheduler: Option<&str>, knob: &str, costs: &[(&str, f64)], knobs: usi
         && per_group > ROUNDING_VARIANCE
         && stats::chance_of_ratio(per_group / chance, degrees_of_freedom)
             .max(chance_of_groups(settings, groups.values()))
-            < (1.0 - stats::CONFIDENCE) / knobs as f64;
+            < (1.0 - stats::CONFIDENCE) / tunables as f64;
     if !is_beyond_chance {
         return None;
     }
@@ -104,7 +104,7 @@ fn effect(scheduler: Option<&str>, knob: &str, costs: &[(&str, f64)], knobs: usi
     let worst = means.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let effect = SettingEffect {
         scheduler: scheduler.map(str::to_owned),
-        knob: knob.to_owned(),
+        tunable: tunable.to_owned(),
         share: ((between - degrees_of_freedom[0] as f64 * chance) / total).clamp(0.0, 1.0),
         best: best.0.to_owned(),
         worst: worst.0.to_owned(),
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn one_outlier_among_few_identical_settings_says_nothing_about_its_tunables() {
-        // One setting of three is an outlier, so every knob that only it sets would explain all of the variance.
+        // One setting of three is an outlier, so every tunable that only it sets would explain all of the variance.
         let odd = |others: usize| {
             let mut costs = vec![("1", 2.0)];
             costs.extend(std::iter::repeat_n(("2", 1.0), others));
@@ -157,13 +157,13 @@ mod tests {
 
     #[test]
     fn a_tunable_correlated_with_another_gets_no_share_of_its_effect() {
-        let knob = |name: &str| Candidates {
+        let tunable = |name: &str| Candidates {
             scheduler: "bfq".to_owned(),
             name: name.to_owned(),
             is_queue_file: false,
             texts: vec!["1".to_owned()],
         };
-        let branch = Branch { scheduler: "bfq".to_owned(), knobs: vec![knob("a"), knob("b"), knob("c")] };
+        let branch = Branch { scheduler: "bfq".to_owned(), tunables: vec![tunable("a"), tunable("b"), tunable("c")] };
         let standing = |choices: [usize; 3]| SettingResult {
             setting: branch.setting(&choices),
             seeds: 2,
@@ -181,7 +181,8 @@ mod tests {
             })
             .collect();
         let found = branch_effects(&branch, all.iter().map(|(standing, cost)| (standing, *cost)).collect());
-        let found: Vec<(&str, bool)> = found.iter().map(|effect| (effect.knob.as_str(), effect.share > 0.9)).collect();
+        let found: Vec<(&str, bool)> =
+            found.iter().map(|effect| (effect.tunable.as_str(), effect.share > 0.9)).collect();
         assert_eq!(found, [("a", true), ("c", false)]);
         assert_eq!(Setting::untouched("bfq"), branch.setting(&[0, 0, 0]));
     }

@@ -30,7 +30,7 @@ pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Candidates>,
     };
     let default_queue = new_queue()?;
     let shown = |queue: &AnyQueue<Local>, name: &str| queue.tunable(name).unwrap_or_default();
-    let mut knobs: Vec<Candidates> = Vec::new();
+    let mut tunables: Vec<Candidates> = Vec::new();
     for tunable in default_queue.tunables() {
         if fixed.tunables().any(|(name, _)| name == tunable.name) {
             continue;
@@ -46,14 +46,15 @@ pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Candidates>,
             if text != shown(&default_queue, tunable.name).to_string() && !texts.contains(&text) {
                 texts.push(text);
             }
-            is_alias |= knobs.iter().any(|knob| shown(&queue, &knob.name) != shown(&default_queue, &knob.name));
+            is_alias |=
+                tunables.iter().any(|tunable| shown(&queue, &tunable.name) != shown(&default_queue, &tunable.name));
         }
         if !texts.is_empty() && !is_alias {
             let (scheduler, name) = (scheduler.to_owned(), tunable.name.to_owned());
-            knobs.push(Candidates { scheduler, name, is_queue_file: false, texts });
+            tunables.push(Candidates { scheduler, name, is_queue_file: false, texts });
         }
     }
-    Ok(knobs)
+    Ok(tunables)
 }
 
 fn set(queue: &AnyQueue<Local>, name: &str, text: &str) -> Result<(), hoistway_blk::ground::StoreError> {

@@ -9,7 +9,7 @@
 //!
 //! Modules: `prepared` (the search with the settings that it is compared with), `space` (all settings to try), `ladder` (default candidate
 //! values), `sample` (chooses settings), `rounds` (spends the budget), [`Evaluate`] (measures a setting), `ledger` (keeps figures),
-//! `ranking` (compares settings), `front` (the Pareto front), `race` (the search itself), `effects` (which knobs mattered) and [`SearchState`]
+//! `ranking` (compares settings), `front` (the Pareto front), `race` (the search itself), `effects` (which tunables mattered) and [`SearchState`]
 //! (the result of an ended search).
 //! Another search algorithm can use an [`Evaluator`], or [`Trials`] of settings from the same space.
 
@@ -47,10 +47,10 @@ pub struct Search {
     /// The load, one setup, the schedulers and the fixed settings. Its tunables are not searched; it must not vary or repeat
     /// anything itself.
     pub comparison: Comparison,
-    /// The knobs to search: tunables and files of `queue/`; a knob without values gets suitable ones. For a scheduler without
-    /// named knobs, all of its tunables are searched.
-    #[serde(default)]
-    pub knobs: Vec<Vary>,
+    /// What to search: tunables and files of `queue/`; one without values gets suitable ones. Of a scheduler of which nothing is named, all
+    /// tunables are searched.
+    #[serde(default, alias = "knobs")]
+    pub vary: Vec<Vary>,
     /// The objective.
     pub objective: Objective,
     /// The limit on runs or virtual time.

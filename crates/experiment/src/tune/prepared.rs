@@ -72,7 +72,7 @@ impl Prepared {
 fn check_writes(search: &Search, evaluator: &Evaluator<'_>) -> Result<(), Error> {
     let is_searched = |write: &&QueueWrite| {
         let is_of_scheduler = write.file == "scheduler" || write.file.starts_with("iosched/");
-        is_of_scheduler || search.knobs.iter().any(|knob| knob.of == Vary::QUEUE && knob.name == write.file)
+        is_of_scheduler || search.vary.iter().any(|tunable| tunable.of == Vary::QUEUE && tunable.name == write.file)
     };
     match search.comparison.writes.iter().find(is_searched) {
         Some(write) => {

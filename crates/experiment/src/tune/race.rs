@@ -119,7 +119,7 @@ fn search_by(
         budget: search.budget,
         seed: search.comparison.seed,
         settings_possible: space.size(),
-        knobs: space.branches.into_iter().flat_map(|branch| branch.knobs).collect(),
+        tunables: space.branches.into_iter().flat_map(|branch| branch.tunables).collect(),
         rounds,
         window,
         found: outcome,

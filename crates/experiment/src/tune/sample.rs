@@ -1,4 +1,4 @@
-//! Samples the search space when it is too large to try whole. Half of the samples change one knob, to isolate its effect; the other
+//! Samples the search space when it is too large to try whole. Half of the samples change one tunable, to isolate its effect; the other
 //! half several.
 
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ pub(super) fn settings(space: &Space, count: usize, seed: u64) -> Vec<Setting> {
 /// A source of a scheduler's settings.
 struct Source<'a> {
     branch: &'a Branch,
-    /// The next settings, in reverse order: all of them, or those with one changed knob.
+    /// The next settings, in reverse order: all of them, or those with one changed tunable.
     pending: Vec<Setting>,
     /// Whether the list is complete.
     is_exhaustive: bool,
@@ -51,14 +51,14 @@ impl<'a> Source<'a> {
         let mut pending: Vec<Setting> = if is_exhaustive {
             (1..branch.size()).map(|number| branch.setting(&choices(branch, number))).collect()
         } else {
-            let single = |knob: usize, value: usize| {
-                let mut choices = vec![0; branch.knobs.len()];
-                choices[knob] = value;
+            let single = |tunable: usize, value: usize| {
+                let mut choices = vec![0; branch.tunables.len()];
+                choices[tunable] = value;
                 branch.setting(&choices)
             };
             let single_changes =
-                |knob: usize| (1..=branch.knobs[knob].texts.len()).map(move |value| single(knob, value));
-            (0..branch.knobs.len()).flat_map(single_changes).collect()
+                |tunable: usize| (1..=branch.tunables[tunable].texts.len()).map(move |value| single(tunable, value));
+            (0..branch.tunables.len()).flat_map(single_changes).collect()
         };
         // Fisher-Yates shuffle.
         for last in (1..pending.len()).rev() {
@@ -84,10 +84,11 @@ impl<'a> Source<'a> {
             return None;
         }
         (0..DRAWS_MAX).find_map(|_| {
-            let knobs = &self.branch.knobs;
-            let choices: Vec<usize> = knobs.iter().map(|knob| below(&mut self.random, knob.texts.len() + 1)).collect();
+            let tunables = &self.branch.tunables;
+            let choices: Vec<usize> =
+                tunables.iter().map(|tunable| below(&mut self.random, tunable.texts.len() + 1)).collect();
             let setting = self.branch.setting(&choices);
-            // Settings with one changed knob are listed separately.
+            // Settings with one changed tunable are listed separately.
             (choices.iter().filter(|choice| **choice > 0).count() > 1 && !self.seen.contains(&setting))
                 .then_some(setting)
         })
@@ -96,13 +97,13 @@ impl<'a> Source<'a> {
 
 /// The choices of a combination, by the combination's number.
 fn choices(branch: &Branch, mut number: u64) -> Vec<usize> {
-    let digit = |knob: &hoistway_answer::tuning::Candidates| {
-        let count = knob.texts.len() as u64 + 1;
+    let digit = |tunable: &hoistway_answer::tuning::Candidates| {
+        let count = tunable.texts.len() as u64 + 1;
         let digit = number % count;
         number /= count;
         digit as usize
     };
-    branch.knobs.iter().map(digit).collect()
+    branch.tunables.iter().map(digit).collect()
 }
 
 /// A random number below a limit.
@@ -116,18 +117,18 @@ mod tests {
     use super::*;
     use hoistway_answer::tuning::Candidates;
 
-    fn space(knobs: usize, values: usize) -> Space {
-        let knob = |number: usize| Candidates {
+    fn space(tunables: usize, values: usize) -> Space {
+        let tunable = |number: usize| Candidates {
             scheduler: "bfq".to_owned(),
-            name: format!("knob{number}"),
+            name: format!("tunable{number}"),
             is_queue_file: false,
             texts: (0..values).map(|value| value.to_string()).collect(),
         };
-        let branch = |scheduler: &str, knobs: usize| Branch {
+        let branch = |scheduler: &str, tunables: usize| Branch {
             scheduler: scheduler.to_owned(),
-            knobs: (0..knobs).map(knob).collect(),
+            tunables: (0..tunables).map(tunable).collect(),
         };
-        Space { branches: vec![branch("none", 0), branch("bfq", knobs)] }
+        Space { branches: vec![branch("none", 0), branch("bfq", tunables)] }
     }
 
     #[test]
@@ -146,8 +147,8 @@ mod tests {
         let space = space(9, 6);
         let many = settings(&space, 150, 7);
         assert_eq!(many.iter().collect::<BTreeSet<_>>().len(), 150);
-        let with = |knobs: usize| many.iter().filter(|setting| setting.writes.len() == knobs).count();
-        assert_eq!((with(0), with(1)), (2, 54), "each value of each knob alone");
+        let with = |tunables: usize| many.iter().filter(|setting| setting.writes.len() == tunables).count();
+        assert_eq!((with(0), with(1)), (2, 54), "each value of each tunable alone");
         assert!(with(7) + with(8) + with(9) > 50);
         assert_eq!(settings(&space, 40, 7), many[..40]);
     }

@@ -18,15 +18,15 @@ use crate::plan::trial;
 /// Larger numbers are not exact in every JSON reader.
 const COUNT_MAX: u64 = 1 << 53;
 
-/// Schedulers with their knobs.
+/// Schedulers with their tunables.
 pub(super) struct Space {
     pub(super) branches: Vec<Branch>,
 }
 
-/// A scheduler with its knobs.
+/// A scheduler with its tunables.
 pub(super) struct Branch {
     pub(super) scheduler: String,
-    pub(super) knobs: Vec<Candidates>,
+    pub(super) tunables: Vec<Candidates>,
 }
 
 impl Space {
@@ -39,21 +39,21 @@ impl Space {
     ) -> Result<Space, Error> {
         let setup = &evaluator.plan.setups[0];
         let mut named: Vec<Candidates> = Vec::new();
-        for (index, knob) in search.knobs.iter().enumerate() {
-            let is_same = |other: &&Vary| other.of == knob.of && other.name == knob.name;
-            if let Some(before) = search.knobs[..index].iter().find(is_same) {
+        for (index, tunable) in search.vary.iter().enumerate() {
+            let is_same = |other: &&Vary| other.of == tunable.of && other.name == tunable.name;
+            if let Some(before) = search.vary[..index].iter().find(is_same) {
                 let before = evaluator.plan.options.given(Field::Vary, before);
-                let problem = format!("{before} was already given (expected each knob once)");
-                return Err(evaluator.plan.options.refuse(Field::Vary, knob, problem));
+                let problem = format!("{before} was already given (expected each tunable once)");
+                return Err(evaluator.plan.options.refuse(Field::Vary, tunable, problem));
             }
-            named.extend(values(search, knob, evaluator, environment)?);
+            named.extend(values(search, tunable, evaluator, environment)?);
         }
         let mut branches = Vec::new();
         for scheduler in prepared.searched_schedulers.iter().map(String::as_str) {
-            let is_named = search.knobs.iter().any(|knob| knob.of == scheduler);
-            let mut knobs = if is_named { Vec::new() } else { ladder::ladders(setup, scheduler)? };
-            knobs.extend(named.iter().filter(|knob| knob.scheduler == scheduler).cloned());
-            branches.push(Branch { scheduler: scheduler.to_owned(), knobs });
+            let is_named = search.vary.iter().any(|tunable| tunable.of == scheduler);
+            let mut tunables = if is_named { Vec::new() } else { ladder::ladders(setup, scheduler)? };
+            tunables.extend(named.iter().filter(|tunable| tunable.scheduler == scheduler).cloned());
+            branches.push(Branch { scheduler: scheduler.to_owned(), tunables });
         }
         Ok(Space { branches })
     }
@@ -66,15 +66,15 @@ impl Space {
 
 impl Branch {
     pub(super) fn size(&self) -> u64 {
-        self.knobs.iter().fold(1, |size: u64, knob| size.saturating_mul(knob.texts.len() as u64 + 1))
+        self.tunables.iter().fold(1, |size: u64, tunable| size.saturating_mul(tunable.texts.len() as u64 + 1))
     }
 
-    /// The setting with a choice for each knob: 0 for unset, otherwise one of its values, counted from 1.
+    /// The setting with a choice for each tunable: 0 for unset, otherwise one of its values, counted from 1.
     pub(super) fn setting(&self, choices: &[usize]) -> Setting {
         let mut setting = Setting::untouched(&self.scheduler);
-        for (knob, choice) in self.knobs.iter().zip(choices) {
-            let Some(text) = choice.checked_sub(1).and_then(|value| knob.texts.get(value)) else { continue };
-            setting.writes.push((knob.file(), text.clone()));
+        for (tunable, choice) in self.tunables.iter().zip(choices) {
+            let Some(text) = choice.checked_sub(1).and_then(|value| tunable.texts.get(value)) else { continue };
+            setting.writes.push((tunable.file(), text.clone()));
         }
         // By name, as in a document that is read again.
         setting.writes.sort_by_key(|(file, _)| (Setting::is_tunable(file), file.clone()));
@@ -82,54 +82,56 @@ impl Branch {
     }
 }
 
-/// The given values of a knob under each of its schedulers, except the value that is the default there.
+/// The given values of a tunable under each of its schedulers, except the value that is the default there.
 fn values(
     search: &Search,
-    knob: &Vary,
+    tunable: &Vary,
     evaluator: &Evaluator<'_>,
     environment: &dyn CallerEnvironment,
 ) -> Result<Vec<Candidates>, Error> {
     let setup = &evaluator.plan.setups[0];
-    let is_queue_file = knob.of == Vary::QUEUE;
-    let mut texts = knob.texts.clone();
-    if texts.is_empty() && is_queue_file && knob.name == "nr_requests" {
+    let is_queue_file = tunable.of == Vary::QUEUE;
+    let mut texts = tunable.texts.clone();
+    if texts.is_empty() && is_queue_file && tunable.name == "nr_requests" {
         texts = ladder::requests(setup.config.scheduler_depth());
-    } else if texts.is_empty() && !is_queue_file && evaluator.schedulers().any(|name| name == knob.of) {
-        let known = ladder::ladders(setup, &knob.of)?.into_iter().find(|known| known.name == knob.name);
+    } else if texts.is_empty() && !is_queue_file && evaluator.schedulers().any(|name| name == tunable.of) {
+        let known = ladder::ladders(setup, &tunable.of)?.into_iter().find(|known| known.name == tunable.name);
         match known {
             Some(known) => return Ok(vec![known]),
             None => {
-                let queue = queue_under(&knob.of, &setup.config).about(Field::Schedulers)?;
-                if !queue.tunables().iter().any(|tunable| tunable.name == knob.name) {
-                    let (tunable, problem) =
-                        (format!("{}.{}", knob.of, knob.name), trial::unknown_tunable_error(&queue, &knob.name));
+                let queue = queue_under(&tunable.of, &setup.config).about(Field::Schedulers)?;
+                if !queue.tunables().iter().any(|known| known.name == tunable.name) {
+                    let (tunable, problem) = (
+                        format!("{}.{}", tunable.of, tunable.name),
+                        trial::unknown_tunable_error(&queue, &tunable.name),
+                    );
                     return Err(evaluator.plan.options.refuse(Field::Vary, tunable, problem));
                 }
-                // Whether the knob can be varied at all is checked below.
+                // Whether the tunable can be varied at all is checked below.
                 texts = vec!["0".to_owned()];
             }
         }
     }
     // A comparison with only these values knows which are valid, and which is a scheduler's default.
-    let vary = vec![Vary { texts, ..knob.clone() }];
+    let vary = vec![Vary { texts, ..tunable.clone() }];
     let comparison = Comparison { vary, repeats: 1, ..search.comparison.clone() };
     let plan = Plan::of(&comparison, environment)?;
-    let mut knobs: Vec<Candidates> = Vec::new();
-    // A knob of the guests is varied with every scheduler of the host.
-    let is_of_host = |scheduler: &str| is_queue_file || scheduler == knob.of;
+    let mut tunables: Vec<Candidates> = Vec::new();
+    // A tunable of the guests is varied with every scheduler of the host.
+    let is_of_host = |scheduler: &str| is_queue_file || scheduler == tunable.of;
     for run in
         plan.runs.iter().filter(|run| !run.variant.has_default_settings() && is_of_host(&run.spec.setting.scheduler))
     {
         let scheduler = run.spec.setting.scheduler.clone();
-        let scheduler_knob = match knobs.iter_mut().find(|known| known.scheduler == scheduler) {
+        let of_scheduler = match tunables.iter_mut().find(|known| known.scheduler == scheduler) {
             Some(known) => known,
             None => {
-                knobs.push(Candidates { scheduler, name: knob.name.clone(), is_queue_file, texts: Vec::new() });
-                let last = knobs.len() - 1;
-                &mut knobs[last]
+                tunables.push(Candidates { scheduler, name: tunable.name.clone(), is_queue_file, texts: Vec::new() });
+                let last = tunables.len() - 1;
+                &mut tunables[last]
             }
         };
-        scheduler_knob.texts.extend(run.variant.settings.get(&knob.name).map(value_text));
+        of_scheduler.texts.extend(run.variant.settings.get(&tunable.name).map(value_text));
     }
-    Ok(knobs)
+    Ok(tunables)
 }

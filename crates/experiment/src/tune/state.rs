@@ -62,7 +62,7 @@ impl SearchState {
             ("format", saved.format == self.format),
             ("version", saved.version == self.version),
             ("search.objective", saved_search.objective == self.search.objective),
-            ("search.knobs", saved_search.knobs == self.search.knobs),
+            ("search.vary", saved_search.vary == self.search.vary),
             ("search.comparison", saved_search.comparison == self.search.comparison),
             ("search", same_budget == self.search),
             ("job_text", saved.job_text == self.job_text),

@@ -21,7 +21,7 @@ pub struct Trials<'a> {
     search: &'a Search,
     environment: &'a dyn CallerEnvironment,
     prepared: Prepared,
-    knobs: Vec<Candidates>,
+    tunables: Vec<Candidates>,
 }
 
 impl<'a> Trials<'a> {
@@ -33,8 +33,8 @@ impl<'a> Trials<'a> {
         let prepared = Prepared::of(search, environment)?;
         let evaluator = Evaluator::new(&prepared.comparison, environment)?;
         let space = Space::of(search, &prepared, &evaluator, environment)?;
-        let knobs = space.branches.into_iter().flat_map(|branch| branch.knobs).collect();
-        Ok(Trials { search, environment, prepared, knobs })
+        let tunables = space.branches.into_iter().flat_map(|branch| branch.tunables).collect();
+        Ok(Trials { search, environment, prepared, tunables })
     }
 
     /// The schedulers in the search.
@@ -43,10 +43,10 @@ impl<'a> Trials<'a> {
         &self.prepared.searched_schedulers
     }
 
-    /// The knobs of each scheduler, with their values except the default.
+    /// The tunables of each scheduler, with their values except the default.
     #[must_use]
-    pub fn knobs(&self) -> &[Candidates] {
-        &self.knobs
+    pub fn tunables(&self) -> &[Candidates] {
+        &self.tunables
     }
 
     /// The search's comparison, with every scheduler that has to run.

@@ -68,7 +68,7 @@ fn names(subcommand: &str, argument: &str) -> Option<Vec<String>> {
         ("compare" | "tune", "elevator") => owned(&LEGACY_SCHEDULERS),
         ("run", "scheduler") => owned(&Registry::multi_queue().names()),
         ("compare" | "explain" | "tune", "kernel") => Some(Kernel::EXAMPLES.iter().map(ToString::to_string).collect()),
-        ("tune", "knob") => Some(tunables()),
+        ("tune", "vary") => Some(tunables()),
         ("compare" | "run" | "tune", "set") => Some(tunables().into_iter().map(|name| name + "=").collect()),
         ("explain", "name") => {
             let files = Texts::read().files;

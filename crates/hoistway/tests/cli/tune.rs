@@ -8,11 +8,11 @@ use crate::support::{ended_with, hoistway, refused, succeeded};
 use crate::vary::with_load;
 
 const OBJECTIVE: &str = "min readers:read:mean subject to writers:write:iops >= 0.6*default";
-const KNOBS: [&str; 6] =
-    ["--over", "none,mq-deadline", "--knob", "queue.nr_requests=8,16,48", "--knob", "mq-deadline.fifo_batch"];
+const VARIED: [&str; 6] =
+    ["--over", "none,mq-deadline", "--vary", "queue.nr_requests=8,16,48", "--vary", "mq-deadline.fifo_batch"];
 
 fn tune(objective: &str) -> Vec<&str> {
-    [&["tune", "load.fio", "--objective", objective], &KNOBS[..]].concat()
+    [&["tune", "load.fio", "--objective", objective], &VARIED[..]].concat()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn the_best_setting_is_reported_with_its_cost_and_what_mattered() {
     assert!(prose.contains("It meets \"writers:write:iops >= 0.6*default\" beyond the noise"), "{prose}");
     assert!(
         table.contains(
-            "knobs by their effect on the mean read latency of readers, each over the settings that have it\n"
+            "tunables by their effect on the mean read latency of readers, each over the settings that have it\n"
         ),
         "{table}"
     );
@@ -118,13 +118,13 @@ fn an_invalid_search_is_refused_with_the_grammar_and_the_names() {
     );
     let p99 = "min readers:read:p99";
     refuse(p99, &["--over", "bfqq"], &["--over bfqq: unknown scheduler (did you mean \"bfq\"?"]);
-    refuse(p99, &["--knob", "fifo_batch"], &["--knob fifo_batch: expected SCHED.TUNABLE or queue.FILE"]);
+    refuse(p99, &["--vary", "fifo_batch"], &["--vary fifo_batch: expected SCHED.TUNABLE or queue.FILE"]);
     refuse(
         p99,
-        &["--knob", "mq-deadline.fifo_bach"],
-        &["--knob mq-deadline.fifo_bach:", "did you mean \"fifo_batch\"?"],
+        &["--vary", "mq-deadline.fifo_bach"],
+        &["--vary mq-deadline.fifo_bach:", "did you mean \"fifo_batch\"?"],
     );
-    refuse(p99, &["--set", "bfq.slice_idle=0", "--knob", "bfq.slice_idle=0,1"], &["--set bfq.slice_idle=0 sets"]);
+    refuse(p99, &["--set", "bfq.slice_idle=0", "--vary", "bfq.slice_idle=0,1"], &["--set bfq.slice_idle=0 sets"]);
     refuse(p99, &["--budget", "0"], &["expected a number of runs, or a time such as 30m"]);
     refuse(p99, &["--budget", "5"], &["--budget 5 runs: too little for 4 schedulers (expected at least "]);
     refuse(p99, &["--device", "null,hdd"], &["a search uses one device"]);
@@ -141,6 +141,7 @@ fn a_search_takes_the_place_that_a_comparison_takes() {
     let folder = with_load();
     let found = |options: &[&str]| -> Value {
         let objective = "min readers:read:mean";
+        // The former name of --vary.
         let arguments = ["tune", "load.fio", "--objective", objective, "--over", "none", "--knob", "queue.nomerges=2"];
         let options = [&arguments[..], options, &["--format", "json", "--stable"]].concat();
         serde_json::from_str(&succeeded(hoistway().current_dir(&folder).args(options))).unwrap()
@@ -163,7 +164,7 @@ fn a_search_takes_the_place_that_a_comparison_takes() {
     assert!(notices.contains("All guests have bfq; settings are those of the host."), "{notices}");
     assert_eq!(guests["search"]["comparison"]["guests"]["schedulers"], serde_json::json!(["bfq"]));
     let refuse = |options: &[&str], words: &[&str]| {
-        let tune = ["tune", "load.fio", "--objective", "min readers:read:mean", "--knob", "queue.nr_requests=16"];
+        let tune = ["tune", "load.fio", "--objective", "min readers:read:mean", "--vary", "queue.nr_requests=16"];
         refused(folder.path(), &[&tune[..], options].concat(), words);
     };
     refuse(&["--at", "10ms:nr_requests=8"], &["nr_requests=8: the search sets this file itself"]);

@@ -16,8 +16,8 @@ const CONDITION: &str = "min readers:read:mean subject to writers:write:iops >= 
 fn searched(objective: &str, options: &[&str]) -> (TempDir, String, Value) {
     let folder = with_load();
     let arguments = ["tune", "load.fio", "--objective", objective, "--report", "page.html", "--format", "json"];
-    let knobs = ["--over", "none,mq-deadline", "--knob", "queue.nr_requests=8,16,48", "--budget", "60"];
-    let text = succeeded(hoistway().current_dir(&folder).args(arguments).args(knobs).args(options));
+    let tunables = ["--over", "none,mq-deadline", "--vary", "queue.nr_requests=8,16,48", "--budget", "60"];
+    let text = succeeded(hoistway().current_dir(&folder).args(arguments).args(tunables).args(options));
     fs::write(folder.path().join("tuned.json"), &text).unwrap();
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
     (folder, page, serde_json::from_str(&text).unwrap())
@@ -30,8 +30,8 @@ fn list(value: &Value) -> &[Value] {
 /// The name of a setting of a document.
 fn name(setting: &Value) -> String {
     let mut name = setting["scheduler"].as_str().unwrap().to_owned();
-    for (knob, text) in ["tunables", "queue_files"].iter().flat_map(|side| setting[side].as_object()).flatten() {
-        name += &format!(" {knob}={}", text.as_str().unwrap());
+    for (tunable, text) in ["tunables", "queue_files"].iter().flat_map(|side| setting[side].as_object()).flatten() {
+        name += &format!(" {tunable}={}", text.as_str().unwrap());
     }
     name
 }

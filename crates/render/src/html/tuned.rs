@@ -51,7 +51,7 @@ fn content(tuning: &Tuning) -> Value {
         "kernel": tuning.kernel,
         "cpus": tuning.cpus,
         "objective": tuning.objective,
-        "knobs": tuning.knobs.iter().map(knob).collect::<Vec<_>>(),
+        "tunables": tuning.tunables.iter().map(tunable).collect::<Vec<_>>(),
         "job_text": tuning.job_text,
         "device": pretty(&tuning.device),
         "host": pretty(&tuning.host),
@@ -103,11 +103,11 @@ fn certainty_lines(tuning: &Tuning) -> Vec<String> {
     lines
 }
 
-fn knob(knob: &Candidates) -> String {
-    let name = if knob.is_queue_file {
-        format!("{} under {}", knob.name, knob.scheduler)
+fn tunable(tunable: &Candidates) -> String {
+    let name = if tunable.is_queue_file {
+        format!("{} under {}", tunable.name, tunable.scheduler)
     } else {
-        format!("{}.{}", knob.scheduler, knob.name)
+        format!("{}.{}", tunable.scheduler, tunable.name)
     };
-    format!("{name}: the default, {}", knob.texts.join(", "))
+    format!("{name}: the default, {}", tunable.texts.join(", "))
 }

@@ -25,9 +25,9 @@ use hoistway_terminal::output::Format;
 ///   hoistway tune my-load.fio --device my-disk.toml \
 ///     --objective "max backup:read:bandwidth subject to wal:sync:p99 <= 2ms"
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --over mq-deadline,kyber \
-///     --knob kyber.read_lat_nsec
+///     --vary kyber.read_lat_nsec
 ///   hoistway tune my-load.fio --objective "min a:read:p99" \
-///     --knob mq-deadline.fifo_batch=1,2,4,8 --knob queue.nr_requests=32,64
+///     --vary mq-deadline.fifo_batch=1,2,4,8 --vary queue.nr_requests=32,64
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 1000 --state search.json
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 30m --format json -o tuned.json
 ///   hoistway tune my-load.fio --report page.html \
@@ -48,8 +48,8 @@ pub(crate) struct Arguments {
     /// Search only this tunable of its scheduler, or a file that --queue accepts (queue.nr_requests) under all schedulers. With
     /// values, try only these and the default. May be given several times. [default: all tunables of the schedulers, in steps
     /// around their defaults]
-    #[arg(long, value_name = "SCHED.TUNABLE[=V1,V2,...]")]
-    pub(super) knob: Vec<String>,
+    #[arg(long, alias = "knob", value_name = "SCHED.TUNABLE[=V1,V2,...]")]
+    pub(super) vary: Vec<String>,
     /// Stop after this number of runs, or after this much virtual time, with its unit (30m). [default: 200 runs]
     #[arg(long, value_name = "RUNS|TIME", value_parser = parse_budget)]
     pub(super) budget: Option<Budget>,

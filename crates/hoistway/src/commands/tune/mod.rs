@@ -114,18 +114,18 @@ fn search(arguments: &Arguments) -> Result<Search> {
     };
     Ok(Search {
         comparison,
-        knobs: parse::parse_each(&arguments.knob, knob)?,
+        vary: parse::parse_each(&arguments.vary, vary)?,
         objective: arguments.objective.clone(),
         budget: arguments.budget.unwrap_or(Budget::Runs(BUDGET_RUNS)),
     })
 }
 
-fn knob(text: &str) -> Result<Vary> {
+fn vary(text: &str) -> Result<Vary> {
     let (key, values) = text.split_once('=').map_or((text, None), |(key, values)| (key, Some(values)));
     let texts: Vec<&str> = values.map(|values| values.split(',').collect()).unwrap_or_default();
     let Some((owner, name)) = key.split_once('.').filter(|_| !texts.contains(&"")) else {
         bail!(
-            "--knob {text}: expected SCHED.TUNABLE or queue.FILE, with values if needed, such as kyber.read_lat_nsec or \
+            "--vary {text}: expected SCHED.TUNABLE or queue.FILE, with values if needed, such as kyber.read_lat_nsec or \
              mq-deadline.fifo_batch=1,4,16"
         );
     };
@@ -201,7 +201,6 @@ impl CallerEnvironment for TuneEnvironment {
     fn name(&self, field: Field) -> String {
         match field {
             Field::Schedulers => "--over".to_owned(),
-            Field::Vary => "--knob".to_owned(),
             Field::GuestSchedulers => "--guest-scheduler".to_owned(),
             field => self.0.name(field),
         }

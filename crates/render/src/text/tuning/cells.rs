@@ -8,9 +8,9 @@ use crate::text::conclusion::figure_in_words;
 use crate::text::words::device_name;
 use hoistway_measure::units;
 
-/// Knobs that explain a smaller share of the variance are left out.
+/// Tunables that explain a smaller share of the variance are left out.
 const SHARE_MIN: f64 = 0.01;
-/// Maximum number of listed knobs.
+/// Maximum number of listed tunables.
 const EFFECTS_MAX: usize = 12;
 
 /// A table.
@@ -33,9 +33,9 @@ pub struct TuningCells {
     pub finalists: Option<TuningTable>,
     /// The settings of the first round that no other dominates, if there are several.
     pub front: Option<TuningTable>,
-    /// The knobs that mattered, largest effect first.
+    /// The tunables that mattered, largest effect first.
     pub effects: Option<TuningTable>,
-    /// The share of the variance that the knob in each row of `effects` explains, 0 to 1.
+    /// The share of the variance that the tunable in each row of `effects` explains, 0 to 1.
     pub shares: Vec<f64>,
 }
 
@@ -67,7 +67,7 @@ fn effects(tuning: &Tuning, shown_effects: &[&SettingEffect]) -> TuningTable {
     let row = |effect: &&SettingEffect| {
         let prefix = effect.scheduler.as_ref().map(|name| format!("{name}.")).unwrap_or_default();
         vec![
-            format!("{prefix}{}", effect.knob),
+            format!("{prefix}{}", effect.tunable),
             format!("{:.0} %", effect.share * 100.0),
             effect.best.clone(),
             effect.worst.clone(),
@@ -77,10 +77,12 @@ fn effects(tuning: &Tuning, shown_effects: &[&SettingEffect]) -> TuningTable {
     };
     TuningTable {
         title: format!(
-            "knobs by their effect on the {}, each over the settings that have it",
+            "tunables by their effect on the {}, each over the settings that have it",
             figure_in_words(&tuning.objective.figure)
         ),
-        headers: ["knob", "of the variance", "best", "worst", "between them", "settings"].map(str::to_owned).to_vec(),
+        headers: ["tunable", "of the variance", "best", "worst", "between them", "settings"]
+            .map(str::to_owned)
+            .to_vec(),
         rows: shown_effects.iter().map(row).collect(),
     }
 }

@@ -49,7 +49,7 @@ pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
     let tried = tuning.rounds.first().map_or(0, |first| first.settings.len()) as u64;
     if tried < tuning.settings_possible {
         sentences.push(format!(
-            "{tried} of {} settings were tried; an untried one may be better (a larger --budget tries more, --knob narrows the search).",
+            "{tried} of {} settings were tried; an untried one may be better (a larger --budget tries more, --vary narrows the search).",
             tuning.settings_possible
         ));
     }
@@ -163,6 +163,10 @@ fn costs(found: &SearchOutcome) -> Option<String> {
 
 /// `mq-deadline with fifo_batch=4 and nr_requests=64`.
 fn setting_text(setting: &Setting) -> String {
-    let knobs: Vec<String> = setting.values().map(|(name, text)| format!("{name}={text}")).collect();
-    if knobs.is_empty() { setting.scheduler.clone() } else { format!("{} with {}", setting.scheduler, list(&knobs)) }
+    let tunables: Vec<String> = setting.values().map(|(name, text)| format!("{name}={text}")).collect();
+    if tunables.is_empty() {
+        setting.scheduler.clone()
+    } else {
+        format!("{} with {}", setting.scheduler, list(&tunables))
+    }
 }
