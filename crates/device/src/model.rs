@@ -151,17 +151,37 @@ pub trait Device: Send {
     /// A [`Refusal`] if the command cannot be accepted now; the driver will retry.
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal>;
 
+    /// The device that it wraps, if it does: what it does not do itself, that one does.
+    fn inner(&self) -> Option<&dyn Device> {
+        None
+    }
+
+    /// The same, to change it.
+    fn inner_mut(&mut self) -> Option<&mut dyn Device> {
+        None
+    }
+
     /// An alarm of this model has fired.
-    fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule);
+    fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule) {
+        let _ = (now, alarm, schedule);
+    }
 
     /// Sets the class of each hardware queue and the weights of the classes high, medium and low; `None`: it arbitrates as at the start. A
     /// device whose [`Shape::arbitration`] is missing ignores it.
-    fn arbitrate(&mut self, classes: &[QueueClass], weights: Option<[u16; 3]>);
+    fn arbitrate(&mut self, classes: &[QueueClass], weights: Option<[u16; 3]>) {
+        if let Some(inner) = self.inner_mut() {
+            inner.arbitrate(classes, weights);
+        }
+    }
 
     /// Whether it interrupts a CPU of its own choice. A device that completes commands by a timer, such as the null block
     /// driver, completes them on the CPU that submitted them.
-    fn interrupts(&self) -> bool;
+    fn interrupts(&self) -> bool {
+        self.inner().is_none_or(Device::interrupts)
+    }
 
     /// The traced events, oldest first, if the device has a tracer.
-    fn traced(&self) -> Option<&VecDeque<TraceEvent>>;
+    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
+        self.inner()?.traced()
+    }
 }

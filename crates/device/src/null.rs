@@ -8,14 +8,13 @@
 //! times of its commands.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use hoistway_blk::bio::Status;
 use hoistway_blk::ground::{Instant, Nanos};
-use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::{Random, UniformTime};
 
 /// The parameters of a [`Null`] device: the `[null]` section of a preset.
@@ -96,15 +95,7 @@ impl Device for Null {
         Ok(())
     }
 
-    fn wake(&mut self, _now: Instant, _alarm: u32, _schedule: &mut Schedule) {}
-
-    fn arbitrate(&mut self, _classes: &[QueueClass], _weights: Option<[u16; 3]>) {}
-
     fn interrupts(&self) -> bool {
         false
-    }
-
-    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
-        None
     }
 }

@@ -7,14 +7,11 @@
 //! does one operation at a time, first come, first served. A write is durable when it completes, so a flush does
 //! nothing. All times are known at submission, so there are no alarms and no allocations.
 
-use std::collections::VecDeque;
-
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
-use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::{Random, UniformTime, from_us};
 
 /// The parameters of an [`Optane`] drive: the `[optane]` section of a preset.
@@ -122,17 +119,5 @@ impl Device for Optane {
         };
         schedule.end(done + self.outbound, command.tag, status);
         Ok(())
-    }
-
-    fn wake(&mut self, _now: Instant, _alarm: u32, _schedule: &mut Schedule) {}
-
-    fn arbitrate(&mut self, _classes: &[QueueClass], _weights: Option<[u16; 3]>) {}
-
-    fn interrupts(&self) -> bool {
-        true
-    }
-
-    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
-        None
     }
 }

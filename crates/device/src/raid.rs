@@ -10,10 +10,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use hoistway_blk::ground::{Instant, Nanos};
-use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::from_us;
 
 /// The parameters of a [`Raid`]: the `[raid]` section of a preset.
@@ -151,15 +150,5 @@ impl Device for Raid {
         }
         self.settle(now);
         self.submit_to_inner_device(now, schedule);
-    }
-
-    fn arbitrate(&mut self, _classes: &[QueueClass], _weights: Option<[u16; 3]>) {}
-
-    fn interrupts(&self) -> bool {
-        true
-    }
-
-    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
-        None
     }
 }

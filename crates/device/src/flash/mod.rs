@@ -39,7 +39,7 @@ use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
 use hoistway_blk::request::QueueClass;
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::{Random, from_us};
 
 use ahead::ReadAhead;
@@ -459,14 +459,6 @@ impl Device for Flash {
         self.alarm_at = None;
         self.advance(now, schedule);
         self.set_alarm(now, schedule);
-    }
-
-    fn interrupts(&self) -> bool {
-        true
-    }
-
-    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
-        None
     }
 }
 

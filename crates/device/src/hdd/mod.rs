@@ -31,10 +31,9 @@ use std::collections::VecDeque;
 
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
-use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::{Random, UniformTime, from_ms, from_us};
 
 use geometry::{Geometry, HeadPosition};
@@ -495,16 +494,6 @@ impl Device for Hdd {
             self.admit_waiting(now, schedule);
         }
         self.make_progress(now, schedule);
-    }
-
-    fn arbitrate(&mut self, _classes: &[QueueClass], _weights: Option<[u16; 3]>) {}
-
-    fn interrupts(&self) -> bool {
-        true
-    }
-
-    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
-        None
     }
 }
 

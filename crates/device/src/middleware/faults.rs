@@ -3,14 +3,11 @@
 //! The fault of a command is drawn at its submission, so equal seeds and loads give equal faults. A command that the
 //! wrapped device has accepted still ends exactly once: a lost one ends with a timeout, when the host gives up.
 
-use std::collections::VecDeque;
-
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos};
-use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::{Random, from_ms};
 
 /// The rates of faults: the `[faults]` section of a preset.
@@ -139,12 +136,12 @@ impl Device for FaultInjector {
         self.inner.shape()
     }
 
-    fn arbitrate(&mut self, classes: &[QueueClass], weights: Option<[u16; 3]>) {
-        self.inner.arbitrate(classes, weights);
+    fn inner(&self) -> Option<&dyn Device> {
+        Some(&*self.inner)
     }
 
-    fn interrupts(&self) -> bool {
-        self.inner.interrupts()
+    fn inner_mut(&mut self) -> Option<&mut dyn Device> {
+        Some(&mut *self.inner)
     }
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
@@ -168,9 +165,5 @@ impl Device for FaultInjector {
         let first_new = schedule.completions.len();
         self.inner.wake(now, alarm, schedule);
         self.inject_faults(first_new, schedule);
-    }
-
-    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
-        self.inner.traced()
     }
 }

@@ -4,13 +4,10 @@
 //! them back until the drive has drained; from then on everything else is refused until a completion, so it stays where the
 //! host can still choose the order.
 
-use std::collections::VecDeque;
-
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::{Instant, Nanos};
-use hoistway_blk::request::QueueClass;
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
 
 /// The link of a SATA drive: it wraps the drive.
 pub(crate) struct Ncq<D> {
@@ -90,12 +87,12 @@ impl<D: Device> Device for Ncq<D> {
         self.inner.shape()
     }
 
-    fn arbitrate(&mut self, classes: &[QueueClass], weights: Option<[u16; 3]>) {
-        self.inner.arbitrate(classes, weights);
+    fn inner(&self) -> Option<&dyn Device> {
+        Some(&self.inner)
     }
 
-    fn interrupts(&self) -> bool {
-        self.inner.interrupts()
+    fn inner_mut(&mut self) -> Option<&mut dyn Device> {
+        Some(&mut self.inner)
     }
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
@@ -124,9 +121,5 @@ impl<D: Device> Device for Ncq<D> {
         } else {
             schedule.alarms.push((now + RETRY, OWN_ALARM));
         }
-    }
-
-    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
-        self.inner.traced()
     }
 }

@@ -8,10 +8,9 @@ use std::collections::VecDeque;
 
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
-use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
 
 /// The limits of a volume: the `[throttle]` section of a preset.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -156,12 +155,12 @@ impl Device for Throttle {
         self.inner.shape()
     }
 
-    fn interrupts(&self) -> bool {
-        self.inner.interrupts()
+    fn inner(&self) -> Option<&dyn Device> {
+        Some(&*self.inner)
     }
 
-    fn arbitrate(&mut self, classes: &[QueueClass], weights: Option<[u16; 3]>) {
-        self.inner.arbitrate(classes, weights);
+    fn inner_mut(&mut self) -> Option<&mut dyn Device> {
+        Some(&mut *self.inner)
     }
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
@@ -198,9 +197,5 @@ impl Device for Throttle {
             self.waiting.pop_front();
         }
         self.set_alarm(now, schedule);
-    }
-
-    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
-        self.inner.traced()
     }
 }

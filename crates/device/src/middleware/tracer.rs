@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::ground::Instant;
-use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
@@ -53,12 +52,12 @@ impl Device for Tracer {
         self.inner.shape()
     }
 
-    fn arbitrate(&mut self, classes: &[QueueClass], weights: Option<[u16; 3]>) {
-        self.inner.arbitrate(classes, weights);
+    fn inner(&self) -> Option<&dyn Device> {
+        Some(&*self.inner)
     }
 
-    fn interrupts(&self) -> bool {
-        self.inner.interrupts()
+    fn inner_mut(&mut self) -> Option<&mut dyn Device> {
+        Some(&mut *self.inner)
     }
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {

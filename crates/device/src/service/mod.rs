@@ -11,17 +11,16 @@ mod estimate;
 mod trial;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
-use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
 pub use estimate::{Estimated, ServedCommand, estimate};
 pub use trial::{DeviceTrial, TriedOperation, trial};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::{Random, from_us};
 use crate::streams::Streams;
 
@@ -225,17 +224,5 @@ impl Device for Service {
         let status = if self.shape.holds(&command) { Status::Ok } else { Status::IoError };
         schedule.end(end, command.tag, status);
         Ok(())
-    }
-
-    fn wake(&mut self, _now: Instant, _alarm: u32, _schedule: &mut Schedule) {}
-
-    fn arbitrate(&mut self, _classes: &[QueueClass], _weights: Option<[u16; 3]>) {}
-
-    fn interrupts(&self) -> bool {
-        true
-    }
-
-    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
-        None
     }
 }

@@ -24,14 +24,11 @@
 
 mod debt;
 
-use std::collections::VecDeque;
-
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
-use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::{Random, UniformTime, from_us};
 
 use debt::Debt;
@@ -180,18 +177,6 @@ impl Device for Ssd {
         self.all_done = self.all_done.max(done);
         schedule.end(done + self.outbound, command.tag, status);
         Ok(())
-    }
-
-    fn wake(&mut self, _now: Instant, _alarm: u32, _schedule: &mut Schedule) {}
-
-    fn arbitrate(&mut self, _classes: &[QueueClass], _weights: Option<[u16; 3]>) {}
-
-    fn interrupts(&self) -> bool {
-        true
-    }
-
-    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
-        None
     }
 }
 
