@@ -31,11 +31,11 @@ pub enum PresetError {
     },
     /// No built-in preset has this name.
     #[error(
-        "there is no built-in device `{name}`; expected one of {}, one of {coarse} SSDs by model (see `hoistway devices`), \
-         a class of devices ({}), or a preset file{}",
+        "there is no built-in device `{name}`{}; expected one of {}, one of {coarse} SSDs by model (see `hoistway devices`), \
+         a class of devices ({}), or a preset file",
+        nearest.map(|nearest| format!("; the nearest is {nearest}")).unwrap_or_default(),
         known.join(", "),
-        super::names::classes().map(|(class, _)| class).collect::<Vec<_>>().join(", "),
-        nearest.map(|nearest| format!("; the nearest is {nearest}")).unwrap_or_default()
+        super::names::classes().map(|(class, _)| class).collect::<Vec<_>>().join(", ")
     )]
     NoSuchPreset {
         /// The name given.

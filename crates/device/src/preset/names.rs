@@ -160,6 +160,41 @@ const NEAREST: [(&str, &str); 9] = [
     ("apple-nvme", "nvme: the slow flushes of these drives are not modelled"),
 ];
 
+/// Words that tell what class a drive is of: names of series, by their makers' data sheets.
+const SERIES: [(&str, &[&str]); 4] = [
+    ("intel-p4800x-375gb, a model of another Optane drive", &["p5800x", "p4801x", "900p", "905p"]),
+    (
+        "nvme, a model of its class and not of this drive",
+        &[
+            "sn550", "sn570", "sn640", "sn700", "sn750", "sn840", "sn850", "p5", "t500", "t700", "t705", "kc2500",
+            "kc3000", "nv2", "nv3", "p31", "p41", "p44", "p4510", "p4610", "p5510", "p5520", "p5620", "pm981", "pm983",
+            "pm9a1", "pm9a3", "pm1725", "pm1733", "pm1735", "pm1743", "cd6", "cd7", "cd8", "cm6", "cm7", "rocket",
+            "firecuda",
+        ],
+    ),
+    (
+        "sata-ssd, a model of its class and not of this drive",
+        &[
+            "mx100", "mx200", "mx300", "mx500", "bx200", "bx500", "a400", "uv400", "uv500", "su650", "su800", "sa500",
+            "sa510", "s3500", "s3510", "s3610", "s3700", "s3710", "s4500", "s4510", "s4520", "s4600", "s4610", "s4620",
+            "pm863", "pm863a", "pm883", "pm893", "sm863", "sm883", "dc500m", "dc500r", "dc600m",
+        ],
+    ),
+    (
+        "hdd, a model of its class and not of this drive",
+        &["exos", "ironwolf", "barracuda", "skyhawk", "constellation", "deskstar", "ultrastar", "travelstar"],
+    ),
+];
+
+/// The nearest preset to a drive of a known series. Disks of WD have colours, and its SSDs of these say so.
+fn of_known_series(name: &str) -> Option<&'static str> {
+    let words: Vec<&str> = name.split('-').collect();
+    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
+    let known = SERIES.into_iter().find(|(_, series)| has(series)).map(|(nearest, _)| nearest);
+    let is_disk_of_wd = || has(&["wd"]) && has(&["red", "gold", "purple"]) && !has(&["ssd", "nvme"]);
+    known.or_else(|| is_disk_of_wd().then_some(SERIES[3].0))
+}
+
 /// What to use for a name without a preset, as the end of a sentence; `None` if unknown.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase().replace([' ', '_'], "-");
@@ -168,7 +203,8 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
             "cloud-volume: print it with `hoistway devices cloud-volume --toml` and set the limits of your volume",
         );
     }
-    NEAREST.into_iter().find(|(kind, _)| *kind == name).map(|(_, nearest)| nearest)
+    let kind = NEAREST.into_iter().find(|(kind, _)| *kind == name).map(|(_, nearest)| nearest);
+    kind.or_else(|| of_known_series(&name))
 }
 
 /// Whether a name is that of a cloud volume, with or without the cloud's: a rate limit rather than a drive.
@@ -234,6 +270,19 @@ mod tests {
                 resolved(name).is_none() && preset.is_some() && nearest(&name.to_uppercase()) == Some(device),
                 "{name}"
             );
+        }
+        for (name, class) in [
+            ("Crucial MX500 1TB", "sata-ssd"),
+            ("Seagate Exos X18", "hdd"),
+            ("WD Red Plus 4TB", "hdd"),
+            ("WD Red SA500 NAS SSD", "sata-ssd"),
+            ("solidigm p44 pro", "nvme"),
+            ("Intel Optane P5800X", "intel-p4800x-375gb"),
+        ] {
+            assert!(nearest(name).unwrap().starts_with(&format!("{class}, ")) && resolved(name).is_none(), "{name}");
+        }
+        for (nearest, _) in SERIES {
+            assert!(nearest.split(',').next().is_some_and(|preset| resolved(preset).is_some()), "{nearest}");
         }
         assert!(classes().all(|(class, preset)| Preset::builtin(class).unwrap().name == preset));
     }
