@@ -13,9 +13,10 @@ impl Plan<'_> {
             process: number,
             job: process.name.clone(),
             clone: process.schedule.clone,
-            dev: process.files.first().copied().unwrap_or_default(),
+            dev: process.files.first().map_or(0, |&file| setup.first_disk_of(file)),
         });
-        let (count, files) = (workload.processes.len() as u32, workload.files.len() as u32);
+        let disks = if setup.guests.is_some() { workload.files.len() } else { setup.devices.len() };
+        let (count, files) = (workload.processes.len() as u32, disks as u32);
         let is_buffered = workload.processes.iter().any(|process| !process.caching.direct);
         let flushers = (0..files).filter(|_| is_buffered).map(|dev| ProcessHeader {
             process: count + dev,
