@@ -187,7 +187,7 @@ prop_compose! {
         (schedulers, guest_schedulers) in (vec(word(), 0..3), vec(word(), 0..2)),
         (tunables, varied) in (vec((word(), word(), word()), 0..2), vec((word(), word(), vec(word(), 0..3)), 0..2)),
         files in vec((word(), word()), 0..3),
-        stacks in vec((word(), select(vec!["linear", "raid0", "raid1", "x"]), vec(word(), 0..3)), 0..2),
+        stacks in vec((word(), select(vec!["linear", "raid0", "raid1", "raid5", "crypt", "x"]), vec(word(), 0..3)), 0..2),
         writes in vec((any::<u64>(), option::of(word()), word(), word()), 0..2),
         groups in vec((word(), word()), 0..2),
         weights in vec((word(), any::<u32>()), 0..2),

@@ -26,7 +26,7 @@ use crate::driver::{Backing, DiskDriver};
 use crate::incidental::hint_seed;
 use crate::locks::SectionCost;
 use crate::span::Span;
-use crate::stacks::StackedDevice;
+use crate::stacked_device::StackedDevice;
 use crate::throttling::Throttling;
 
 /// One device under test.

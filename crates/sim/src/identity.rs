@@ -16,6 +16,7 @@ const LIMITS: u32 = 2;
 const IO_THREAD: u32 = 3;
 const JOURNAL: u32 = 4;
 const STACK_THREAD: u32 = 5;
+const CRYPT_WORK: u32 = 6;
 
 /// A sleeper that waits for a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +33,8 @@ pub(crate) enum Sleeper {
     Journal(u32),
     /// The thread of a stacked device.
     StackThread(u32),
+    /// A CPU that encrypts or decrypts: the number of the work.
+    CryptWork(u32),
 }
 
 impl Sleeper {
@@ -43,6 +46,7 @@ impl Sleeper {
             Sleeper::IoThread(disk) => (IO_THREAD, disk),
             Sleeper::Journal(disk) => (JOURNAL, disk),
             Sleeper::StackThread(layer) => (STACK_THREAD, layer),
+            Sleeper::CryptWork(work) => (CRYPT_WORK, work),
         };
         Waiter(kind << NUMBER_BITS | number)
     }
@@ -55,6 +59,7 @@ impl Sleeper {
             IO_THREAD => Sleeper::IoThread(number),
             JOURNAL => Sleeper::Journal(number),
             STACK_THREAD => Sleeper::StackThread(number),
+            CRYPT_WORK => Sleeper::CryptWork(number),
             _ => Sleeper::Task(number),
         }
     }
@@ -130,6 +135,7 @@ mod tests {
             Sleeper::IoThread(12),
             Sleeper::Journal(1),
             Sleeper::StackThread(2),
+            Sleeper::CryptWork(4),
         ] {
             assert_eq!(Sleeper::from_waiter(sleeper.waiter()), sleeper);
         }

@@ -8,8 +8,8 @@ use hoistway_fio::{Environment, JobFile};
 use hoistway_load::Load;
 use hoistway_measure::{Direction, DiskSummary};
 use hoistway_sim::{
-    Control, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, StackKind, StackMember, StackedDevice,
-    run_with_statistics,
+    Control, Encryption, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, StackKind, StackMember,
+    StackedDevice, run_with_statistics,
 };
 use proptest::prelude::*;
 
@@ -180,50 +180,131 @@ fn stacked_devices_that_do_not_fit_the_load_are_errors() {
     assert!(matches!(refused(&buffered, stacks()), RunError::Stacks));
 }
 
-/// A stack of random depth over four disks.
-fn random_stack() -> impl Strategy<Value = Vec<StackedDevice>> {
+#[test]
+fn a_full_stripe_of_a_raid5_is_written_without_reads_and_a_page_with_two() {
+    let kind = StackKind::Raid5 { chunk_sectors: 128 };
+    let all =
+        |disks: &[DiskSummary]| disks.iter().map(sectors).fold([0, 0], |sum, one| [sum[0] + one[0], sum[1] + one[1]]);
+    let full = "[w]\nrw=write\nbs=320k\nnumber_ios=50\n";
+    let (result, disks) = simulate(full, &[SSD; 6], kind, "mq-deadline");
+    assert_eq!(done(&result, Direction::Write).0, 50);
+    assert_eq!(all(&disks), [0, 50 * 6 * 128], "the parity as much as a chunk");
+    let page = "[w]\nrw=randwrite\nbs=4k\nnumber_ios=50\n";
+    let (_, disks) = simulate(page, &[SSD; 6], kind, "mq-deadline");
+    assert_eq!(all(&disks), [50 * 2 * 8, 50 * 2 * 8]);
+    let (_, disks) = simulate(page, &[SSD; 6], StackKind::Raid6 { chunk_sectors: 128 }, "mq-deadline");
+    assert_eq!(all(&disks), [50 * 3 * 8, 50 * 3 * 8]);
+    let (_, disks) = simulate("[r]\nrw=randread\nbs=4k\nnumber_ios=50\n", &[SSD; 6], kind, "bfq");
+    assert_eq!(all(&disks), [50 * 8, 0]);
+}
+
+#[test]
+fn a_small_write_to_a_raid5_waits_for_its_reads() {
+    let job = "[w]\nrw=randwrite\nbs=4k\nnumber_ios=40\nfsync=1\n";
+    let time = |kind| simulate(job, &[HDD; 4], kind, "mq-deadline").0.simulated.0;
+    let (striped, with_parity) =
+        (time(StackKind::Raid0 { chunk_sectors: 128 }), time(StackKind::Raid5 { chunk_sectors: 128 }));
+    assert!(with_parity > striped * 5 / 4, "{with_parity} {striped}");
+}
+
+fn encrypted(read_queue: bool, write_queue: bool, ns_per_kib: u32) -> StackKind {
+    StackKind::Crypt(Encryption { read_queue, write_queue, ns_per_kib })
+}
+
+#[test]
+fn encryption_takes_its_cpu_time_and_less_without_work_queues() {
+    let read = "[r]\nrw=randread\nbs=64k\nnumber_ios=200\n";
+    let write = "[w]\nrw=randwrite\nbs=64k\nnumber_ios=200\n";
+    for (job, direction) in [(read, Direction::Read), (write, Direction::Write)] {
+        let latency = |kind| done(&simulate(job, &["samsung-980pro-1tb"], kind, "none").0, direction).1;
+        let plain = latency(StackKind::Linear);
+        let (queued, inline) = (latency(encrypted(true, true, 400)), latency(encrypted(false, false, 400)));
+        // 64 KiB take 25.6 us, and the wake-ups of workers come on top.
+        assert!(inline >= plain + 25_000.0 && inline < plain + 40_000.0, "{direction:?}: {plain} {inline}");
+        assert!(queued > inline + 1000.0, "{direction:?}: {queued} {inline}");
+    }
+}
+
+#[test]
+fn an_encrypted_device_sends_its_disk_the_same_sectors() {
+    let job = "[m]\nrw=randrw\nbs=16k\niodepth=16\nnumber_ios=400\nfsync=32\n";
+    for options in [(true, true), (false, true), (true, false), (false, false)] {
+        let (result, disks) = simulate(job, &[SSD], encrypted(options.0, options.1, 400), "bfq");
+        let (reads, writes) = (done(&result, Direction::Read).0, done(&result, Direction::Write).0);
+        assert_eq!((reads + writes, sectors(&disks[0])), (400, [32 * reads, 32 * writes]));
+    }
+}
+
+#[test]
+fn what_a_layer_cannot_pass_on_is_not_supported() {
+    let job = "[t]\nrw=randtrim\nbs=16k\nnumber_ios=4\n";
+    for (kind, disks) in [(encrypted(true, true, 400), 1), (StackKind::Raid5 { chunk_sectors: 128 }, 3)] {
+        let (result, _) = simulate(job, &vec![SSD; disks], kind, "none");
+        assert_eq!(result.processes[0].error, 95, "EOPNOTSUPP");
+    }
+}
+
+/// A stack over seven disks, and whether it takes trims.
+fn random_stack() -> impl Strategy<Value = (Vec<StackedDevice>, bool)> {
     let chunk = || prop_oneof![Just(8u32), Just(64), Just(1024)];
-    let kind = || {
+    let simple = || {
         prop_oneof![
             Just(StackKind::Linear),
             Just(StackKind::Raid1),
             chunk().prop_map(|chunk_sectors| StackKind::Raid0 { chunk_sectors }),
         ]
     };
-    let stack = |name: &str, kind, members: Vec<StackMember>| StackedDevice { name: name.to_owned(), kind, members };
-    let disk = StackMember::Disk;
-    (kind(), kind(), kind()).prop_map(move |(first, second, top)| {
-        let both = vec![StackMember::Stack(0), StackMember::Stack(1)];
-        vec![
-            stack("/dev/md1", first, vec![disk(0), disk(1)]),
-            stack("/dev/md2", second, vec![disk(2), disk(3)]),
-            stack("/dev/md0", top, both),
+    let parity = || {
+        prop_oneof![
+            chunk().prop_map(|chunk_sectors| StackKind::Raid5 { chunk_sectors }),
+            chunk().prop_map(|chunk_sectors| StackKind::Raid6 { chunk_sectors }),
         ]
-    })
+    };
+    let first = prop_oneof![simple(), chunk().prop_map(|chunk_sectors| StackKind::Raid5 { chunk_sectors })];
+    let second = prop_oneof![simple(), parity()];
+    let stack = |name: &str, kind, members: Vec<StackMember>| StackedDevice { name: name.to_owned(), kind, members };
+    (first, second, prop::option::of((any::<bool>(), any::<bool>())), simple()).prop_map(
+        move |(first, second, crypt, top)| {
+            let has_parity = |kind| matches!(kind, StackKind::Raid5 { .. } | StackKind::Raid6 { .. });
+            let takes_trims = crypt.is_none() && !has_parity(first) && !has_parity(second);
+            let mut stacks = vec![
+                stack("/dev/md1", first, (0..3).map(StackMember::Disk).collect()),
+                stack("/dev/md2", second, (3..7).map(StackMember::Disk).collect()),
+            ];
+            let mut left = StackMember::Stack(0);
+            if let Some((read_queue, write_queue)) = crypt {
+                stacks.push(stack("crypt", encrypted(read_queue, write_queue, 400), vec![left]));
+                left = StackMember::Stack(2);
+            }
+            stacks.push(stack("/dev/md0", top, vec![left, StackMember::Stack(1)]));
+            (stacks, takes_trims)
+        },
+    )
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn no_io_of_any_stack_is_lost(
-        stacks in random_stack(),
+        (stacks, takes_trims) in random_stack(),
         scheduler in prop::sample::select(vec!["none", "mq-deadline", "bfq", "kyber", "cfq", "noop"]),
         kernel in prop::sample::select(KERNELS.to_vec()),
         device in prop::sample::select(vec![HDD, SSD, "samsung-980pro-1tb"]),
         (size_kib, depth, batch) in (prop::sample::select(vec![4u32, 12, 256, 1020]), 1u32..200, 1u32..40),
         trims in any::<bool>(),
     ) {
-        let other = if trims { "randtrim" } else { "randwrite" };
+        let other = if trims && takes_trims { "randtrim" } else { "randwrite" };
         let job = format!(
             "[a]\nrw=randrw\nbs={size_kib}k\niodepth={depth}\niodepth_batch={batch}\nnumber_ios=150\nfsync=7\nfile_service_type=random\n\
              [b]\nrw={other}\nbs=16k\nnumber_ios=60\niodepth=3\n"
         );
-        let (result, _) = try_simulate(&load(&job, 4, true), &[device; 4], stacks, scheduler, kernel).unwrap();
+        let (result, _) = try_simulate(&load(&job, 7, true), &[device; 7], stacks, scheduler, kernel).unwrap();
         let of = |process: usize| {
             let directions = [Direction::Read, Direction::Write, Direction::Trim];
             directions.map(|direction| result.processes[process].direction(direction).ios).iter().sum::<u64>()
         };
         prop_assert_eq!((of(0), of(1)), (150, 60));
+        prop_assert!(result.processes.iter().all(|process| process.error == 0));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hoistway_load::Load;
-use hoistway_sim::{StackKind, StackMember, StackedDevice};
+use hoistway_sim::{Encryption, StackKind, StackMember, StackedDevice};
 
 use crate::comparison::Load as RequestedLoad;
 use crate::comparison::environment::Options;
@@ -15,7 +15,7 @@ use crate::nearest;
 pub const EXAMPLE: &str = "such as \"/dev/md0 = raid1(/dev/sda, /dev/sdb)\"";
 
 /// The kinds, as written.
-const KINDS: [&str; 3] = ["linear", "raid0", "raid1"];
+const KINDS: [&str; 6] = ["linear", "raid0", "raid1", "raid5", "raid6", "crypt"];
 /// Bytes of a chunk unless it is given, as of mdadm.
 const CHUNK_BYTES: u64 = 512 << 10;
 
@@ -244,31 +244,75 @@ fn parse(text: &str) -> Result<Written, String> {
         let hint = nearest::hint(kind, KINDS);
         return Err(format!("{kind:?} is no kind of stacked device ({hint}expected one of {})", KINDS.join(", ")));
     }
-    let (mut members, mut chunk) = (Vec::new(), None);
+    let (mut members, mut details) = (Vec::new(), Details::default());
     for argument in arguments.split(',').map(str::trim) {
-        match argument.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
-            Some(("chunk", value)) if kind == "raid0" => chunk = Some(chunk_sectors(value)?),
-            Some((key, _)) => return Err(unknown_option(kind, key)),
-            None if argument.is_empty() || argument.contains(char::is_whitespace) => return Err(form()),
-            None => members.push(argument.to_owned()),
+        if argument.is_empty() || argument.contains(char::is_whitespace) && !argument.contains('=') {
+            return Err(form());
+        }
+        if !details.take(kind, argument)? {
+            members.push(argument.to_owned());
         }
     }
-    let least = if kind == "linear" { 1 } else { 2 };
-    if members.len() < least {
-        return Err(format!("{kind} has {} members (expected {least} or more)", members.len()));
-    }
-    let chunk_sectors = chunk.unwrap_or((CHUNK_BYTES / 512) as u32);
-    let kind = match kind {
-        "linear" => StackKind::Linear,
-        "raid0" => StackKind::Raid0 { chunk_sectors },
-        _ => StackKind::Raid1,
-    };
+    let kind = details.kind(kind, members.len())?;
     Ok(Written { name: name.to_owned(), kind, members })
+}
+
+/// The options of a kind, as far as they are given.
+struct Details {
+    chunk_sectors: u32,
+    encryption: Encryption,
+}
+
+impl Default for Details {
+    fn default() -> Details {
+        let encryption = Encryption { read_queue: true, write_queue: true, ns_per_kib: Encryption::NS_PER_KIB };
+        Details { chunk_sectors: (CHUNK_BYTES / 512) as u32, encryption }
+    }
+}
+
+impl Details {
+    /// Takes an argument if it is an option of this kind; others are members.
+    fn take(&mut self, kind: &str, argument: &str) -> Result<bool, String> {
+        let option = argument.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+        match (kind, option) {
+            ("raid0" | "raid5" | "raid6", Some(("chunk", value))) => self.chunk_sectors = chunk_sectors(value)?,
+            ("crypt", Some(("ns_per_kib", value))) => {
+                let expected = || format!("ns_per_kib={value}: expected a whole number of ns from 0 to 1000000");
+                let ns = value.parse().ok().filter(|ns| *ns <= 1_000_000);
+                self.encryption.ns_per_kib = ns.ok_or_else(expected)?;
+            }
+            ("crypt", None) if argument == "no_read_workqueue" => self.encryption.read_queue = false,
+            ("crypt", None) if argument == "no_write_workqueue" => self.encryption.write_queue = false,
+            (_, Some((key, _))) => return Err(unknown_option(kind, key)),
+            (_, None) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The kind with its options, over this many members.
+    fn kind(&self, kind: &str, members: usize) -> Result<StackKind, String> {
+        let chunk_sectors = self.chunk_sectors;
+        let (kind_of, least) = match kind {
+            "linear" => (StackKind::Linear, 1),
+            "raid0" => (StackKind::Raid0 { chunk_sectors }, 2),
+            "raid1" => (StackKind::Raid1, 2),
+            "raid5" => (StackKind::Raid5 { chunk_sectors }, 3),
+            "raid6" => (StackKind::Raid6 { chunk_sectors }, 4),
+            _ => (StackKind::Crypt(self.encryption), 1),
+        };
+        let is_single = kind == "crypt";
+        if members < least || is_single && members > 1 {
+            let expected = if is_single { "one".to_owned() } else { format!("{least} or more") };
+            return Err(format!("{kind} has {members} members (expected {expected})"));
+        }
+        Ok(kind_of)
+    }
 }
 
 fn unknown_option(kind: &str, key: &str) -> String {
     let known = match kind {
-        "raid0" => "chunk=SIZE",
+        "raid0" | "raid5" | "raid6" => "chunk=SIZE",
+        "crypt" => "no_read_workqueue, no_write_workqueue or ns_per_kib=N",
         _ => "members alone",
     };
     format!("{kind} has no option {key:?} (expected {known})")
@@ -303,6 +347,10 @@ mod tests {
             Written { name: "/dev/md0".to_owned(), kind: StackKind::Raid0 { chunk_sectors: 128 }, members }
         );
         assert_eq!(parse("v = linear(a)").unwrap().kind, StackKind::Linear);
+        assert_eq!(parse("v = raid6(a,b,c,d)").unwrap().kind, StackKind::Raid6 { chunk_sectors: 1024 });
+        let encryption = Encryption { read_queue: true, write_queue: false, ns_per_kib: 250 };
+        let crypt = parse("c = crypt(a, no_write_workqueue, ns_per_kib = 250)").unwrap();
+        assert_eq!((crypt.kind, crypt.members), (StackKind::Crypt(encryption), vec!["a".to_owned()]));
         assert_eq!(parse("v = raid0(a, b)").unwrap().kind, StackKind::Raid0 { chunk_sectors: 1024 });
     }
 
@@ -315,6 +363,11 @@ mod tests {
             ("md0 = linear(a,)", "expected NAME = KIND(MEMBER, ...), such as"),
             ("md0 = raid7(a, b)", "\"raid7\" is no kind of stacked device (did you mean"),
             ("md0 = raid1(a)", "raid1 has 1 members (expected 2 or more)"),
+            ("md0 = raid5(a, b)", "raid5 has 2 members (expected 3 or more)"),
+            ("md0 = raid6(a, b, c)", "raid6 has 3 members (expected 4 or more)"),
+            ("c = crypt(a, b)", "crypt has 2 members (expected one)"),
+            ("c = crypt(a, no_workqueue=1)", "crypt has no option \"no_workqueue\" (expected no_read_workqueue, no_w"),
+            ("c = crypt(a, ns_per_kib=fast)", "ns_per_kib=fast: expected a whole number of ns from 0 to 1000000"),
             ("md0 = raid0(a, b, chunk=3K)", "chunk=3K: expected a power of two from 4K to 1024M"),
             ("md0 = raid0(a, b, chunk=2K)", "chunk=2K: expected a power of two from 4K to 1024M"),
             ("md0 = raid0(a, b, chunk=4P)", "chunk=4P: expected a power of two from 4K to 1024M"),

@@ -1,12 +1,13 @@
 //! The I/O contexts and devices of a setup, numbered as in trace events.
 
+use hoistway_sim::{StackKind, StackedDevice};
 use hoistway_trace::events::ProcessHeader;
 
 use crate::plan::Plan;
 
 impl Plan<'_> {
     /// All I/O contexts of a setup: first those of the processes, then those of the flushers, then those of the guests' I/O
-    /// threads.
+    /// threads or of stacked devices' threads.
     pub(crate) fn processes(&self, setup: usize) -> Vec<ProcessHeader> {
         let (setup, workload) = (&self.setups[setup], &self.setups[setup].workload);
         let processes = workload.processes.iter().zip(0..).map(|(process, number)| ProcessHeader {
@@ -31,7 +32,20 @@ impl Plan<'_> {
             clone: 0,
             dev: files,
         });
-        processes.chain(flushers).chain(threads).collect()
+        let stack_threads = setup.queue.stacks.iter().zip(0..).filter_map(move |(stack, number)| {
+            let thread = match stack.kind {
+                StackKind::Raid5 { .. } | StackKind::Raid6 { .. } => "parity",
+                StackKind::Crypt(_) => "encrypted writes",
+                StackKind::Linear | StackKind::Raid0 { .. } | StackKind::Raid1 => return None,
+            };
+            Some(ProcessHeader {
+                process: count + 2 * files + number,
+                job: format!("({thread} of {})", stack.name),
+                clone: 0,
+                dev: StackedDevice::bottom_disks(&setup.queue.stacks, number as usize)[0],
+            })
+        });
+        processes.chain(flushers).chain(threads).chain(stack_threads).collect()
     }
 
     /// All devices of a setup, those of the guests first.

@@ -4,6 +4,7 @@
 //! Tests: below.
 
 use hoistway_blk::bio::{Bio, Status};
+use hoistway_blk::ground::CpuId;
 
 /// What follows when all of a join has completed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -12,6 +13,16 @@ pub(super) enum Then {
     End(Bio),
     /// The write behind this flush begins, as a part of the join `parent`.
     Write { layer: u32, bio: Bio, parent: u32 },
+    /// The data of a read of an encrypted device is decrypted.
+    Decrypt {
+        layer: u32,
+        bio: Bio,
+        /// The CPU of the submitter.
+        cpu: CpuId,
+        parent: u32,
+    },
+    /// The reads or the writes of a stripe of a raid5 are over.
+    Stripe { layer: u32, stripe: u32 },
     /// A member of a raid1 has one bio less, and the join `parent` as many sectors.
     Mirrored { layer: u32, member: u32, sectors: u32, parent: u32 },
 }

@@ -6,18 +6,24 @@
 //! A bio that goes down becomes bios for disks, in [`Layers::begin`] those of the process, in [`Layers::work`] those of a
 //! layer's thread. Each belongs to a join; the last completion of a join ends the process's bio or starts what follows.
 
+mod crypt;
+mod parity;
+
 use std::collections::VecDeque;
 
 use hoistway_blk::bio::{Bio, BioFlags, Op, Status};
-use hoistway_blk::ground::Sector;
+use hoistway_blk::ground::{CpuId, IoContextId, Sector};
 
-use super::geometry::{Stretch, concatenated, striped};
+use super::geometry::{ParityLayout, Stretch, concatenated, striped};
 use super::joins::{Joins, Then};
 use super::mirror::Mirror;
-use super::thread::Thread;
-use super::{StackKind, StackMember, StackedDevice};
+use super::thread::{Assignment, Thread};
 use crate::disk::SimulatedDisk;
 use crate::identity::{local_id_of, owner_stack};
+use crate::stacked_device::{StackKind, StackMember, StackedDevice};
+use crypt::CryptWork;
+pub(crate) use crypt::WorkStep;
+use parity::Parity;
 
 /// A stacked device.
 struct Layer {
@@ -28,6 +34,9 @@ struct Layer {
     /// The disks at the bottom.
     disks: Vec<u32>,
     mirror: Option<Mirror>,
+    parity: Option<Parity>,
+    /// What its thread submits with, except for bios that keep their own.
+    io_context: IoContextId,
     capacity: u64,
 }
 
@@ -45,8 +54,14 @@ pub(crate) struct Layers {
     /// The bios for disks that each process has still to submit.
     of_tasks: Vec<VecDeque<(u32, Bio)>>,
     threads: Vec<Thread>,
-    /// Layers whose threads have to run and are not scheduled yet.
-    called: Vec<u32>,
+    /// Layers whose threads have to run and are not scheduled yet, and whether at once.
+    called: Vec<(u32, bool)>,
+    /// Data that is being encrypted or decrypted, by number.
+    works: Vec<Option<CryptWork>>,
+    /// Works that are not scheduled yet, each with the disk whose worker latency it has if a work queue does it.
+    added_works: Vec<(u32, Option<u32>)>,
+    /// The CPU of the current submitter.
+    submitting_cpu: CpuId,
     /// Bios of processes that have ended, in order.
     ended: VecDeque<(Bio, Status)>,
 }
@@ -70,6 +85,9 @@ impl Layers {
             Layer {
                 kind: device.kind,
                 ends: ends.collect(),
+                parity: parity_layout(device).map(Parity::new),
+                // The contexts of processes come first, then those of flushers and journals.
+                io_context: IoContextId((processes + 2 * disks.len() + number + 1) as u32),
                 mirror: matches!(device.kind, StackKind::Raid1).then(|| Mirror::new(device.members.len(), all_rotate)),
                 members: device.members.clone(),
                 disks: bottom,
@@ -87,6 +105,9 @@ impl Layers {
             refused: Vec::new(),
             of_tasks: vec![VecDeque::new(); processes],
             called: Vec::new(),
+            works: Vec::new(),
+            added_works: Vec::new(),
+            submitting_cpu: CpuId(0),
             ended: VecDeque::new(),
         })
     }
@@ -113,8 +134,9 @@ impl Layers {
     // --- down ---
 
     /// A process submits a bio to a stacked device: makes the bios that the process now submits to disks.
-    pub(crate) fn begin(&mut self, task: u32, file: u32, bio: Bio) {
+    pub(crate) fn begin(&mut self, (task, cpu): (u32, CpuId), file: u32, bio: Bio) {
         let Some(layer) = self.outermost_of(file) else { return };
+        self.submitting_cpu = cpu;
         let join = self.joins.add(0, Then::End(bio.clone()));
         self.descend(layer, bio, join);
         self.of_tasks[task as usize].append(&mut self.made);
@@ -136,12 +158,22 @@ impl Layers {
         if bio.sectors == 0 {
             return self.flush(number, &bio, join);
         }
+        if bio.end().0 > self.layers[number as usize].capacity {
+            return self.refuse(join, bio.sectors, Status::IoError);
+        }
         if bio.op == Op::Write && bio.flags.contains(BioFlags::PREFLUSH) {
             return self.write_after_flush(number, bio, join);
         }
         match self.layers[number as usize].kind {
             StackKind::Linear | StackKind::Raid0 { .. } => self.split(number, &bio, join),
             StackKind::Raid1 => self.mirrored(number, &bio, join),
+            StackKind::Crypt(options) => self.crypt(number, options, bio, join),
+            StackKind::Raid5 { .. } | StackKind::Raid6 { .. } => match bio.op {
+                Op::Read => self.split(number, &bio, join),
+                Op::Write => self.queue_stripes(number, &bio, join),
+                // Not safe on every disk, and off by default.
+                Op::Discard | Op::WriteZeroes | Op::Flush => self.refuse(join, bio.sectors, Status::NotSupported),
+            },
         }
     }
 
@@ -170,9 +202,11 @@ impl Layers {
             let layer = &self.layers[number as usize];
             let (sector, left) = (bio.sector.0 + u64::from(done), bio.sectors - done);
             let stretch = match layer.kind {
-                StackKind::Raid0 { chunk_sectors } => Some(striped(layer.members.len(), chunk_sectors, sector, left))
-                    .filter(|_| sector + u64::from(left) <= layer.capacity),
-                _ => concatenated(&layer.ends, sector, left),
+                StackKind::Raid0 { chunk_sectors } => Some(striped(layer.members.len(), chunk_sectors, sector, left)),
+                _ => match &layer.parity {
+                    Some(parity) => Some(parity.layout.stretch(sector, left)),
+                    None => concatenated(&layer.ends, sector, left),
+                },
             };
             let Some(Stretch { member, sector, sectors }) = stretch else {
                 return self.refuse(join, left, Status::IoError);
@@ -240,9 +274,15 @@ impl Layers {
             None => {}
             Some((Then::End(bio), status)) => self.ended.push_back((bio, status)),
             Some((Then::Write { layer, bio, parent }, Status::Ok)) => {
-                self.threads[layer as usize].inbox.push_back((bio, parent));
-                self.call(layer);
+                self.hand_over(layer, Assignment::Descend(bio, parent), false);
             }
+            Some((Then::Decrypt { layer, bio, cpu, parent }, Status::Ok)) => {
+                if let StackKind::Crypt(options) = self.layers[layer as usize].kind {
+                    self.decrypt(layer, options, bio, cpu, parent);
+                }
+            }
+            Some((Then::Decrypt { bio, parent, .. }, status)) => self.part_ended(parent, bio.sectors, status),
+            Some((Then::Stripe { layer, stripe }, status)) => self.stripe_ended(layer, stripe, status),
             Some((Then::Write { bio, parent, .. }, status)) => self.part_ended(parent, bio.sectors, status),
             Some((Then::Mirrored { layer, member, sectors, parent }, status)) => {
                 let mirror = &mut self.layers[layer as usize].mirror;
@@ -254,10 +294,10 @@ impl Layers {
 
     // --- threads ---
 
-    /// The layer of a thread that is to be scheduled, with the disk whose worker latency it has.
-    pub(crate) fn next_called(&mut self) -> Option<(u32, u32)> {
-        let layer = self.called.pop()?;
-        Some((layer, self.layers[layer as usize].disks[0]))
+    /// The layer of a thread that is to be scheduled, with the disk whose worker latency it has unless it runs at once.
+    pub(crate) fn next_called(&mut self) -> Option<(u32, Option<u32>)> {
+        let (layer, at_once) = self.called.pop()?;
+        Some((layer, (!at_once).then(|| self.first_disk(layer))))
     }
 
     /// The next process's bio that has ended.
@@ -272,21 +312,67 @@ impl Layers {
         }
     }
 
+    /// Gives a thread something to do, at once or when it runs next.
+    fn hand_over(&mut self, layer: u32, assignment: Assignment, at_once: bool) {
+        let thread = &mut self.threads[layer as usize];
+        thread.inbox.push_back(assignment);
+        if !thread.is_parked() && !std::mem::replace(&mut thread.is_woken, true) {
+            self.called.push((layer, at_once));
+        }
+    }
+
+    fn first_disk(&self, layer: u32) -> u32 {
+        self.layers[layer as usize].disks[0]
+    }
+
+    fn member(&self, layer: u32, member: usize) -> StackMember {
+        self.layers[layer as usize].members[member]
+    }
+
+    fn first_member(&self, layer: u32) -> StackMember {
+        self.member(layer, 0)
+    }
+
+    fn io_context_of(&self, layer: u32) -> IoContextId {
+        self.layers[layer as usize].io_context
+    }
+
+    fn parity_of(&mut self, layer: u32) -> Option<&mut Parity> {
+        self.layers[layer as usize].parity.as_mut()
+    }
+
     /// A thread has to run.
     pub(crate) fn unpark(&mut self, layer: u32) {
         if !std::mem::replace(&mut self.threads[layer as usize].is_woken, true) {
-            self.called.push(layer);
+            self.called.push((layer, false));
         }
     }
 
     /// A thread does its work for its layer: makes the bios that it now submits to disks.
     pub(crate) fn work(&mut self, layer: u32) {
-        self.threads[layer as usize].is_woken = false;
-        while let Some((bio, join)) = self.threads[layer as usize].inbox.pop_front() {
+        self.submitting_cpu = CpuId(0);
+        let thread = &mut self.threads[layer as usize];
+        thread.is_woken = false;
+        let mut encrypted: Vec<(Bio, u32)> = Vec::new();
+        for assignment in std::mem::take(&mut thread.inbox) {
+            match assignment {
+                Assignment::Descend(bio, join) => {
+                    let sectors = bio.sectors;
+                    self.descend(layer, bio, join);
+                    // What was outstanding for the bio as a whole now is for its parts.
+                    self.part_ended(join, sectors, Status::Ok);
+                }
+                Assignment::Pass(bio, join) => encrypted.push((bio, join)),
+            }
+        }
+        encrypted.sort_by_key(|(bio, _)| bio.sector);
+        for (bio, join) in encrypted {
             let sectors = bio.sectors;
-            self.descend(layer, bio, join);
-            // What was outstanding for the bio as a whole now is for its parts.
+            self.pass(self.first_member(layer), bio, join);
             self.part_ended(join, sectors, Status::Ok);
+        }
+        if self.layers[layer as usize].parity.is_some() {
+            self.work_stripes(layer);
         }
         self.threads[layer as usize].pending.append(&mut self.made);
         self.end_refused();
@@ -294,6 +380,16 @@ impl Layers {
 
     pub(crate) fn thread(&mut self, layer: u32) -> &mut Thread {
         &mut self.threads[layer as usize]
+    }
+}
+
+/// Where data and parity are, of a device that has parity.
+fn parity_layout(device: &StackedDevice) -> Option<ParityLayout> {
+    let members = device.members.len();
+    match device.kind {
+        StackKind::Raid5 { chunk_sectors } => Some(ParityLayout { members, parities: 1, chunk: chunk_sectors }),
+        StackKind::Raid6 { chunk_sectors } => Some(ParityLayout { members, parities: 2, chunk: chunk_sectors }),
+        _ => None,
     }
 }
 

@@ -11,6 +11,15 @@ use crate::disk::SimulatedDisk;
 use crate::identity::Sleeper;
 use crate::submitter::Submitter;
 
+/// What a thread has to do for its layer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Assignment {
+    /// Pass a bio, as a part of this join, through the layer.
+    Descend(Bio, u32),
+    /// Pass an encrypted bio, as a part of this join, on to the member.
+    Pass(Bio, u32),
+}
+
 /// A disk that a thread submits to.
 pub(crate) struct ThreadDisk {
     pub(crate) disk: u32,
@@ -19,8 +28,7 @@ pub(crate) struct ThreadDisk {
 
 /// A thread.
 pub(crate) struct Thread {
-    /// Bios for the layer itself, each with the join that it is a part of.
-    pub(super) inbox: VecDeque<(Bio, u32)>,
+    pub(super) inbox: VecDeque<Assignment>,
     /// Bios for disks.
     pub(super) pending: VecDeque<(u32, Bio)>,
     pub(crate) disks: Vec<ThreadDisk>,

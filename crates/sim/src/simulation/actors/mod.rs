@@ -39,6 +39,7 @@ impl<P: Probe> Simulation<'_, P> {
             Sleeper::IoThread(disk) => self.run_io_thread(disk),
             Sleeper::Journal(disk) => self.write_journal(disk),
             Sleeper::StackThread(layer) => self.run_stack_thread(layer),
+            Sleeper::CryptWork(work) => self.run_crypt_work(work),
         }
     }
 
@@ -52,6 +53,8 @@ impl<P: Probe> Simulation<'_, P> {
             Sleeper::IoThread(disk) => self.unpark_io_thread(disk),
             Sleeper::Journal(disk) => self.schedule_journal(disk),
             Sleeper::StackThread(layer) => self.wake_stack_thread(layer),
+            // It sleeps for no tag.
+            Sleeper::CryptWork(_) => {}
         }
     }
 }

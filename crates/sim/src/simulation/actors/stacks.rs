@@ -10,6 +10,7 @@ use crate::disk::SimulatedDisk;
 use crate::driver::Machine;
 use crate::events::{Event, Kind};
 use crate::identity::{Sleeper, task_of};
+use crate::stacks::WorkStep;
 
 impl<P: Probe> Simulation<'_, P> {
     /// Submits the current bio of a process that uses stacked devices: the bios for the disks below, or the bio itself if
@@ -21,7 +22,7 @@ impl<P: Probe> Simulation<'_, P> {
         let file = task.current_disk.disk;
         let mut has_begun = !layers.has(file);
         if let Some(bio) = task.current_disk.submitter.withdraw().filter(|_| !has_begun) {
-            layers.begin(number, file, bio);
+            layers.begin((number, task.cpu), file, bio);
         }
         // The bios of one call of the top have a plug in common on kernels with implicit ones.
         let has_several = layers.has_several(number);
@@ -114,6 +115,29 @@ impl<P: Probe> Simulation<'_, P> {
         Some(submitted)
     }
 
+    /// A CPU begins or ends to encrypt or decrypt.
+    #[cold]
+    pub(super) fn run_crypt_work(&mut self, number: u32) {
+        let Simulation { layers: Some(layers), cpus, events, now, .. } = self else { return };
+        let (cpu, mut work) = match layers.work_step(number) {
+            WorkStep::Begin(cpu, time) => {
+                let cpu = cpu.unwrap_or_else(|| cpus.first_free(*now));
+                (cpu, cpus.add_work(*now, cpu, time))
+            }
+            WorkStep::Check(cpu, mut work) => {
+                if cpus.is_done(cpu, &mut work) {
+                    layers.work_ended(number);
+                    return self.finish_stacked_bios();
+                }
+                (cpu, work)
+            }
+            WorkStep::Nothing => return,
+        };
+        work.until = work.until.max(*now);
+        layers.work_accepted(number, cpu, work);
+        events.push(work.until, Event::new(Kind::Actor, Sleeper::CryptWork(number).waiter().0));
+    }
+
     /// The thread of a stacked device slept for a request, and one is free.
     pub(super) fn wake_stack_thread(&mut self, layer: u32) {
         if let Some(layers) = &mut self.layers {
@@ -154,8 +178,12 @@ impl BioEndContext<'_> {
             }
         }
         while let Some((layer, disk)) = layers.next_called() {
-            let at = disks[disk as usize].worker_ready_at(now, cpus, events);
+            let at = disk.map_or(now, |disk| disks[disk as usize].worker_ready_at(now, cpus, events));
             events.push(at, Event::new(Kind::Actor, Sleeper::StackThread(layer).waiter().0));
+        }
+        while let Some((work, disk)) = layers.next_added_work() {
+            let at = disk.map_or(now, |disk| disks[disk as usize].worker_ready_at(now, cpus, events));
+            events.push(at, Event::new(Kind::Actor, Sleeper::CryptWork(work).waiter().0));
         }
         has_woken
     }
