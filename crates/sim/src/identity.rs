@@ -87,9 +87,24 @@ pub(crate) fn owner_io_thread(disk: u32, tag: u32) -> u64 {
     IO_THREAD_OWNER | u64::from(disk) << LOCAL_ID_BITS | u64::from(tag)
 }
 
-/// The owner of a bio for a disk below a stacked device, with the number of its join.
-pub(crate) fn owner_stack(join: u32) -> u64 {
-    STACK_OWNER | u64::from(join)
+/// In the owner of a bio below a stacked device: no task submitted it.
+const NO_TASK: u32 = (1 << 30) - 1;
+
+/// The owner of a bio for a disk below a stacked device, with the number of its join, and the task that submits it, if one does.
+pub(crate) fn owner_stack(join: u32, task: Option<u32>) -> u64 {
+    STACK_OWNER | u64::from(task.unwrap_or(NO_TASK)) << LOCAL_ID_BITS | u64::from(join)
+}
+
+/// The task that submitted the bio, itself or through stacked devices.
+#[inline]
+pub(crate) fn submitting_task(bio: &Bio) -> Option<u32> {
+    if is_from_task(bio) { Some(task_of(bio)) } else { task_above(bio) }
+}
+
+#[cold]
+fn task_above(bio: &Bio) -> Option<u32> {
+    let task = (bio.owner >> LOCAL_ID_BITS) as u32 & NO_TASK;
+    (is_from_stack(bio) && task != NO_TASK).then_some(task)
 }
 
 /// Whether the bio is for a disk below a stacked device.
@@ -146,11 +161,13 @@ mod tests {
     fn the_owner_of_a_bio_is_recognised() {
         let bio = |owner| Bio { owner, ..Bio::new(Op::Read, Sector(0), 8) };
         let (task, cache, thread) = (bio(owner_task(5, 9)), bio(owner_page_cache(9)), bio(owner_io_thread(2, 9)));
-        let all = [&task, &cache, &thread, &bio(owner_stack(9))];
+        let all = [&task, &cache, &thread, &bio(owner_stack(9, Some(5)))];
         assert_eq!(all.map(is_from_task), [true, false, false, false]);
         assert_eq!(all.map(virtual_disk_of), [None, None, Some(2), None]);
         assert_eq!(all.map(is_from_stack), [false, false, false, true]);
         assert_eq!(all.map(local_id_of), [9, 9, 9, 9]);
         assert_eq!(task_of(&task), 5);
+        assert_eq!(all.map(submitting_task), [Some(5), None, None, Some(5)]);
+        assert_eq!(submitting_task(&bio(owner_stack(9, None))), None);
     }
 }

@@ -3,6 +3,9 @@
 //! Used by: `disk`, `stacks`, `simulation`; crate `experiment`.
 //! Tests: `crates/sim/tests/stacks.rs`.
 
+/// Sectors of a write-intent bitmap, after the data of each member.
+pub(crate) const BITMAP_SECTORS: u64 = 256;
+
 /// A block device over others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StackedDevice {
@@ -34,7 +37,10 @@ pub enum StackKind {
         chunk_sectors: u32,
     },
     /// The same data on each member.
-    Raid1,
+    Raid1 {
+        /// Whether it has an internal write-intent bitmap.
+        bitmap: bool,
+    },
     /// Chunks on each member in turn, one of each stripe with the parity of the others.
     Raid5 {
         /// Sectors of a chunk.
@@ -60,7 +66,7 @@ impl StackKind {
                 let chunk = u64::from(chunk_sectors);
                 least / chunk * chunk * members.len() as u64
             }
-            StackKind::Raid1 => least,
+            StackKind::Raid1 { bitmap } => least.saturating_sub(if bitmap { BITMAP_SECTORS } else { 0 }),
             StackKind::Raid5 { chunk_sectors } | StackKind::Raid6 { chunk_sectors } => {
                 let chunk = u64::from(chunk_sectors);
                 let parities = if matches!(self, StackKind::Raid6 { .. }) { 2 } else { 1 };

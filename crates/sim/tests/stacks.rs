@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use hoistway_blk::ground::Kernel;
+use crate::support::observe;
+use hoistway_blk::bio::{BioFlags, IoPriority, Op, PriorityClass};
+use hoistway_blk::ground::{CgroupId, CpuId, IoContextId, Kernel, Now};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_load::Load;
@@ -124,7 +127,7 @@ fn stripes_over_more_disks_do_more() {
 fn each_write_of_a_mirror_goes_to_all_members_and_each_read_to_one() {
     for devices in [[HDD; 3], [SSD; 3], [HDD, SSD, SSD]] {
         let job = "[m]\nrw=randrw\nbs=8k\niodepth=8\nnumber_ios=600\n";
-        let (result, disks) = simulate(job, &devices, StackKind::Raid1, "bfq");
+        let (result, disks) = simulate(job, &devices, StackKind::Raid1 { bitmap: false }, "bfq");
         let (reads, writes) = (done(&result, Direction::Read).0, done(&result, Direction::Write).0);
         assert_eq!(reads + writes, 600);
         for disk in &disks {
@@ -139,7 +142,7 @@ fn each_write_of_a_mirror_goes_to_all_members_and_each_read_to_one() {
 fn a_write_to_a_mirror_takes_as_long_as_its_slower_member() {
     let job = "[w]\nrw=randwrite\nbs=4k\nfsync=1\nnumber_ios=100\n";
     let latency = |devices: &[&str]| {
-        let (result, _) = simulate(job, devices, StackKind::Raid1, "none");
+        let (result, _) = simulate(job, devices, StackKind::Raid1 { bitmap: false }, "none");
         result.simulated.0
     };
     let (fast, mixed) = (latency(&[SSD, SSD]), latency(&[SSD, HDD]));
@@ -207,6 +210,20 @@ fn a_small_write_to_a_raid5_waits_for_its_reads() {
     assert!(with_parity > striped * 5 / 4, "{with_parity} {striped}");
 }
 
+#[test]
+fn a_bitmap_is_written_before_the_first_write_to_a_region_and_no_more() {
+    let job = "[w]\nrw=randwrite\nbs=4k\nsize=32m\nnumber_ios=200\n";
+    let (plain, plain_disks) = simulate(job, &[HDD; 2], StackKind::Raid1 { bitmap: false }, "mq-deadline");
+    let (marked, disks) = simulate(job, &[HDD; 2], StackKind::Raid1 { bitmap: true }, "mq-deadline");
+    for (disk, plain) in disks.iter().zip(&plain_disks) {
+        assert_eq!(sectors(disk), [0, sectors(plain)[1] + 8], "one page on each member");
+    }
+    assert!(done(&marked, Direction::Write).1 > done(&plain, Direction::Write).1);
+    let spread = "[w]\nrw=randwrite\nbs=4k\nnumber_ios=200\n";
+    let (_, disks) = simulate(spread, &[HDD; 2], StackKind::Raid1 { bitmap: true }, "mq-deadline");
+    assert!(sectors(&disks[0])[1] > 380 * 8, "nearly every write is in another region: {}", disks[0].stat);
+}
+
 fn encrypted(read_queue: bool, write_queue: bool, ns_per_kib: u32) -> StackKind {
     StackKind::Crypt(Encryption { read_queue, write_queue, ns_per_kib })
 }
@@ -244,13 +261,66 @@ fn what_a_layer_cannot_pass_on_is_not_supported() {
     }
 }
 
+/// What the disks know of the bios of each operation.
+#[derive(Default)]
+struct Known(Vec<(Op, IoPriority, CgroupId, IoContextId, bool)>);
+
+impl Probe for Known {
+    fn event(&mut self, _: Now, _: CpuId, event: Event<'_>) {
+        if let Event::Queue(bio) = event {
+            let known = (bio.op, bio.ioprio, bio.cgroup, bio.io_context, bio.flags.contains(BioFlags::SYNC));
+            if !self.0.contains(&known) {
+                self.0.push(known);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_disks_know_of_an_io_what_its_layers_keep() {
+    let job = "[m]\nrw=randrw\nbs=4k\nprioclass=1\nprio=2\ncgroup=g\niodepth=4\nnumber_ios=60\n";
+    let (own, none) = (IoPriority::new(PriorityClass::RealTime, 2), IoPriority::DEFAULT);
+    let (group, task) = (CgroupId(1), IoContextId(1));
+    let thread = |disks: u32| IoContextId(1 + 2 * disks + 1);
+    let (read, write) = ((Op::Read, own, group, task, false), (Op::Write, own, group, task, true));
+    let chunk_sectors = 128;
+    for (kind, disks, expected) in [
+        (StackKind::Linear, 2, vec![read, write]),
+        (StackKind::Raid0 { chunk_sectors }, 2, vec![read, write]),
+        (StackKind::Raid1 { bitmap: false }, 2, vec![read, write]),
+        (encrypted(true, true, 400), 1, vec![read, (Op::Write, own, group, thread(1), true)]),
+        (encrypted(true, false, 400), 1, vec![read, write]),
+        (StackKind::Raid5 { chunk_sectors }, 3, {
+            let lost = |op| (op, none, CgroupId::ROOT, thread(3), false);
+            vec![read, lost(Op::Read), lost(Op::Write)]
+        }),
+    ] {
+        let load = load(job, disks, true);
+        let preset = Preset::builtin(SSD).unwrap();
+        let scenario = Scenario {
+            workload: &load,
+            devices: vec![&preset; disks],
+            guests: None,
+            queue: QueueSettings { stacks: over(kind, 0..disks as u32), ..QueueSettings::new(Kernel::DEFAULT, 4) },
+            host: Host::builtin(Host::DEFAULT).unwrap(),
+            runtime: None,
+        };
+        let (_, known) = observe(&scenario, &RunSpec::new("bfq", 1), Known::default()).unwrap();
+        let by_context = |known: &(Op, IoPriority, CgroupId, IoContextId, bool)| (known.3.0, known.0);
+        let (mut known, mut expected) = (known.0, expected);
+        known.sort_by_key(by_context);
+        expected.sort_by_key(by_context);
+        assert_eq!(known, expected, "{kind:?}");
+    }
+}
+
 /// A stack over seven disks, and whether it takes trims.
 fn random_stack() -> impl Strategy<Value = (Vec<StackedDevice>, bool)> {
     let chunk = || prop_oneof![Just(8u32), Just(64), Just(1024)];
     let simple = || {
         prop_oneof![
             Just(StackKind::Linear),
-            Just(StackKind::Raid1),
+            any::<bool>().prop_map(|bitmap| StackKind::Raid1 { bitmap }),
             chunk().prop_map(|chunk_sectors| StackKind::Raid0 { chunk_sectors }),
         ]
     };

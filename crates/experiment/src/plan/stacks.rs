@@ -260,13 +260,15 @@ fn parse(text: &str) -> Result<Written, String> {
 /// The options of a kind, as far as they are given.
 struct Details {
     chunk_sectors: u32,
+    bitmap: bool,
     encryption: Encryption,
 }
 
 impl Default for Details {
     fn default() -> Details {
+        assert_eq!(parse("v = raid1(a, b, bitmap)").unwrap().kind, StackKind::Raid1 { bitmap: true });
         let encryption = Encryption { read_queue: true, write_queue: true, ns_per_kib: Encryption::NS_PER_KIB };
-        Details { chunk_sectors: (CHUNK_BYTES / 512) as u32, encryption }
+        Details { chunk_sectors: (CHUNK_BYTES / 512) as u32, bitmap: false, encryption }
     }
 }
 
@@ -281,6 +283,7 @@ impl Details {
                 let ns = value.parse().ok().filter(|ns| *ns <= 1_000_000);
                 self.encryption.ns_per_kib = ns.ok_or_else(expected)?;
             }
+            ("raid1", None) if argument == "bitmap" => self.bitmap = true,
             ("crypt", None) if argument == "no_read_workqueue" => self.encryption.read_queue = false,
             ("crypt", None) if argument == "no_write_workqueue" => self.encryption.write_queue = false,
             (_, Some((key, _))) => return Err(unknown_option(kind, key)),
@@ -295,7 +298,7 @@ impl Details {
         let (kind_of, least) = match kind {
             "linear" => (StackKind::Linear, 1),
             "raid0" => (StackKind::Raid0 { chunk_sectors }, 2),
-            "raid1" => (StackKind::Raid1, 2),
+            "raid1" => (StackKind::Raid1 { bitmap: self.bitmap }, 2),
             "raid5" => (StackKind::Raid5 { chunk_sectors }, 3),
             "raid6" => (StackKind::Raid6 { chunk_sectors }, 4),
             _ => (StackKind::Crypt(self.encryption), 1),
@@ -312,6 +315,7 @@ impl Details {
 fn unknown_option(kind: &str, key: &str) -> String {
     let known = match kind {
         "raid0" | "raid5" | "raid6" => "chunk=SIZE",
+        "raid1" => "bitmap",
         "crypt" => "no_read_workqueue, no_write_workqueue or ns_per_kib=N",
         _ => "members alone",
     };
@@ -371,7 +375,7 @@ mod tests {
             ("md0 = raid0(a, b, chunk=3K)", "chunk=3K: expected a power of two from 4K to 1024M"),
             ("md0 = raid0(a, b, chunk=2K)", "chunk=2K: expected a power of two from 4K to 1024M"),
             ("md0 = raid0(a, b, chunk=4P)", "chunk=4P: expected a power of two from 4K to 1024M"),
-            ("md0 = raid1(a, b, chunk=4K)", "raid1 has no option \"chunk\" (expected members alone)"),
+            ("md0 = raid1(a, b, chunk=4K)", "raid1 has no option \"chunk\" (expected bitmap)"),
             ("md0 = raid0(a, b, size=4K)", "raid0 has no option \"size\" (expected chunk=SIZE)"),
         ] {
             let problem = parse(text).unwrap_err();

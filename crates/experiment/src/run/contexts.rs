@@ -36,7 +36,8 @@ impl Plan<'_> {
             let thread = match stack.kind {
                 StackKind::Raid5 { .. } | StackKind::Raid6 { .. } => "parity",
                 StackKind::Crypt(_) => "encrypted writes",
-                StackKind::Linear | StackKind::Raid0 { .. } | StackKind::Raid1 => return None,
+                StackKind::Raid1 { bitmap: true } => "bitmap",
+                StackKind::Linear | StackKind::Raid0 { .. } | StackKind::Raid1 { .. } => return None,
             };
             Some(ProcessHeader {
                 process: count + 2 * files + number,

@@ -23,6 +23,10 @@ pub(super) enum Then {
     },
     /// The reads or the writes of a stripe of a raid5 are over.
     Stripe { layer: u32, stripe: u32 },
+    /// A write of a raid1 with a bitmap has ended on all members, as a part of the join `parent`.
+    InBitmap { layer: u32, bio: Bio, parent: u32 },
+    /// Pages of the bitmap of a raid1 have been written.
+    Marked { layer: u32 },
     /// A member of a raid1 has one bio less, and the join `parent` as many sectors.
     Mirrored { layer: u32, member: u32, sectors: u32, parent: u32 },
 }

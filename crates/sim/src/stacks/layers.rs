@@ -6,13 +6,15 @@
 //! A bio that goes down becomes bios for disks, in [`Layers::begin`] those of the process, in [`Layers::work`] those of a
 //! layer's thread. Each belongs to a join; the last completion of a join ends the process's bio or starts what follows.
 
+mod bitmap;
 mod crypt;
 mod parity;
+mod threads;
 
 use std::collections::VecDeque;
 
 use hoistway_blk::bio::{Bio, BioFlags, Op, Status};
-use hoistway_blk::ground::{CpuId, IoContextId, Sector};
+use hoistway_blk::ground::{CpuId, Instant, IoContextId, Sector};
 
 use super::geometry::{ParityLayout, Stretch, concatenated, striped};
 use super::joins::{Joins, Then};
@@ -21,6 +23,7 @@ use super::thread::{Assignment, Thread};
 use crate::disk::SimulatedDisk;
 use crate::identity::{local_id_of, owner_stack};
 use crate::stacked_device::{StackKind, StackMember, StackedDevice};
+use bitmap::Bitmap;
 use crypt::CryptWork;
 pub(crate) use crypt::WorkStep;
 use parity::Parity;
@@ -34,6 +37,7 @@ struct Layer {
     /// The disks at the bottom.
     disks: Vec<u32>,
     mirror: Option<Mirror>,
+    bitmap: Option<Bitmap>,
     parity: Option<Parity>,
     /// What its thread submits with, except for bios that keep their own.
     io_context: IoContextId,
@@ -60,7 +64,10 @@ pub(crate) struct Layers {
     works: Vec<Option<CryptWork>>,
     /// Works that are not scheduled yet, each with the disk whose worker latency it has if a work queue does it.
     added_works: Vec<(u32, Option<u32>)>,
-    /// The CPU of the current submitter.
+    /// The time of the current call.
+    now: Instant,
+    /// The current submitter, if it is a task, and its CPU.
+    submitting_task: Option<u32>,
     submitting_cpu: CpuId,
     /// Bios of processes that have ended, in order.
     ended: VecDeque<(Bio, Status)>,
@@ -88,7 +95,9 @@ impl Layers {
                 parity: parity_layout(device).map(Parity::new),
                 // The contexts of processes come first, then those of flushers and journals.
                 io_context: IoContextId((processes + 2 * disks.len() + number + 1) as u32),
-                mirror: matches!(device.kind, StackKind::Raid1).then(|| Mirror::new(device.members.len(), all_rotate)),
+                mirror: matches!(device.kind, StackKind::Raid1 { .. })
+                    .then(|| Mirror::new(device.members.len(), all_rotate)),
+                bitmap: (device.kind == StackKind::Raid1 { bitmap: true }).then(|| Bitmap::new(capacities[number])),
                 members: device.members.clone(),
                 disks: bottom,
                 capacity: capacities[number],
@@ -107,6 +116,8 @@ impl Layers {
             called: Vec::new(),
             works: Vec::new(),
             added_works: Vec::new(),
+            now: Instant::ZERO,
+            submitting_task: None,
             submitting_cpu: CpuId(0),
             ended: VecDeque::new(),
         })
@@ -134,9 +145,9 @@ impl Layers {
     // --- down ---
 
     /// A process submits a bio to a stacked device: makes the bios that the process now submits to disks.
-    pub(crate) fn begin(&mut self, (task, cpu): (u32, CpuId), file: u32, bio: Bio) {
+    pub(crate) fn begin(&mut self, now: Instant, (task, cpu): (u32, CpuId), file: u32, bio: Bio) {
         let Some(layer) = self.outermost_of(file) else { return };
-        self.submitting_cpu = cpu;
+        (self.now, self.submitting_task, self.submitting_cpu) = (now, Some(task), cpu);
         let join = self.joins.add(0, Then::End(bio.clone()));
         self.descend(layer, bio, join);
         self.of_tasks[task as usize].append(&mut self.made);
@@ -166,7 +177,7 @@ impl Layers {
         }
         match self.layers[number as usize].kind {
             StackKind::Linear | StackKind::Raid0 { .. } => self.split(number, &bio, join),
-            StackKind::Raid1 => self.mirrored(number, &bio, join),
+            StackKind::Raid1 { .. } => self.mirrored(number, &bio, join),
             StackKind::Crypt(options) => self.crypt(number, options, bio, join),
             StackKind::Raid5 { .. } | StackKind::Raid6 { .. } => match bio.op {
                 Op::Read => self.split(number, &bio, join),
@@ -219,6 +230,13 @@ impl Layers {
 
     /// Reads from one member, or writes to all.
     fn mirrored(&mut self, number: u32, bio: &Bio, join: u32) {
+        let join = match bio.op {
+            Op::Read => join,
+            _ => match self.begin_in_bitmap(number, bio, join) {
+                Some(join) => join,
+                None => return,
+            },
+        };
         let layer = &self.layers[number as usize];
         let Some(mirror) = &layer.mirror else { return };
         let members = match bio.op {
@@ -244,7 +262,7 @@ impl Layers {
         match member {
             StackMember::Disk(disk) => {
                 self.joins.extend(join, bio.sectors.max(1));
-                self.made.push_back((disk, Bio { owner: owner_stack(join), ..bio }));
+                self.made.push_back((disk, Bio { owner: owner_stack(join, self.submitting_task), ..bio }));
             }
             StackMember::Stack(stack) => self.descend(stack, bio, join),
         }
@@ -265,7 +283,8 @@ impl Layers {
     // --- up ---
 
     /// A part of a bio of a disk has completed.
-    pub(crate) fn disk_bio_ended(&mut self, bio: &Bio, status: Status) {
+    pub(crate) fn disk_bio_ended(&mut self, now: Instant, bio: &Bio, status: Status) {
+        self.now = now;
         self.part_ended(local_id_of(bio), bio.sectors.max(1), status);
     }
 
@@ -284,102 +303,17 @@ impl Layers {
             Some((Then::Decrypt { bio, parent, .. }, status)) => self.part_ended(parent, bio.sectors, status),
             Some((Then::Stripe { layer, stripe }, status)) => self.stripe_ended(layer, stripe, status),
             Some((Then::Write { bio, parent, .. }, status)) => self.part_ended(parent, bio.sectors, status),
+            Some((Then::InBitmap { layer, bio, parent }, status)) => {
+                self.ended_in_bitmap(layer, &bio);
+                self.part_ended(parent, bio.sectors, status);
+            }
+            Some((Then::Marked { layer }, status)) => self.bitmap_marked(layer, status),
             Some((Then::Mirrored { layer, member, sectors, parent }, status)) => {
                 let mirror = &mut self.layers[layer as usize].mirror;
                 mirror.iter_mut().for_each(|mirror| mirror.ended(member as usize));
                 self.part_ended(parent, sectors, status);
             }
         }
-    }
-
-    // --- threads ---
-
-    /// The layer of a thread that is to be scheduled, with the disk whose worker latency it has unless it runs at once.
-    pub(crate) fn next_called(&mut self) -> Option<(u32, Option<u32>)> {
-        let (layer, at_once) = self.called.pop()?;
-        Some((layer, (!at_once).then(|| self.first_disk(layer))))
-    }
-
-    /// The next process's bio that has ended.
-    pub(crate) fn next_ended(&mut self) -> Option<(Bio, Status)> {
-        self.ended.pop_front()
-    }
-
-    /// A thread has work for its layer. One that sleeps for a request finds it later.
-    fn call(&mut self, layer: u32) {
-        if !self.threads[layer as usize].is_parked() {
-            self.unpark(layer);
-        }
-    }
-
-    /// Gives a thread something to do, at once or when it runs next.
-    fn hand_over(&mut self, layer: u32, assignment: Assignment, at_once: bool) {
-        let thread = &mut self.threads[layer as usize];
-        thread.inbox.push_back(assignment);
-        if !thread.is_parked() && !std::mem::replace(&mut thread.is_woken, true) {
-            self.called.push((layer, at_once));
-        }
-    }
-
-    fn first_disk(&self, layer: u32) -> u32 {
-        self.layers[layer as usize].disks[0]
-    }
-
-    fn member(&self, layer: u32, member: usize) -> StackMember {
-        self.layers[layer as usize].members[member]
-    }
-
-    fn first_member(&self, layer: u32) -> StackMember {
-        self.member(layer, 0)
-    }
-
-    fn io_context_of(&self, layer: u32) -> IoContextId {
-        self.layers[layer as usize].io_context
-    }
-
-    fn parity_of(&mut self, layer: u32) -> Option<&mut Parity> {
-        self.layers[layer as usize].parity.as_mut()
-    }
-
-    /// A thread has to run.
-    pub(crate) fn unpark(&mut self, layer: u32) {
-        if !std::mem::replace(&mut self.threads[layer as usize].is_woken, true) {
-            self.called.push((layer, false));
-        }
-    }
-
-    /// A thread does its work for its layer: makes the bios that it now submits to disks.
-    pub(crate) fn work(&mut self, layer: u32) {
-        self.submitting_cpu = CpuId(0);
-        let thread = &mut self.threads[layer as usize];
-        thread.is_woken = false;
-        let mut encrypted: Vec<(Bio, u32)> = Vec::new();
-        for assignment in std::mem::take(&mut thread.inbox) {
-            match assignment {
-                Assignment::Descend(bio, join) => {
-                    let sectors = bio.sectors;
-                    self.descend(layer, bio, join);
-                    // What was outstanding for the bio as a whole now is for its parts.
-                    self.part_ended(join, sectors, Status::Ok);
-                }
-                Assignment::Pass(bio, join) => encrypted.push((bio, join)),
-            }
-        }
-        encrypted.sort_by_key(|(bio, _)| bio.sector);
-        for (bio, join) in encrypted {
-            let sectors = bio.sectors;
-            self.pass(self.first_member(layer), bio, join);
-            self.part_ended(join, sectors, Status::Ok);
-        }
-        if self.layers[layer as usize].parity.is_some() {
-            self.work_stripes(layer);
-        }
-        self.threads[layer as usize].pending.append(&mut self.made);
-        self.end_refused();
-    }
-
-    pub(crate) fn thread(&mut self, layer: u32) -> &mut Thread {
-        &mut self.threads[layer as usize]
     }
 }
 

@@ -22,7 +22,7 @@ impl<P: Probe> Simulation<'_, P> {
         let file = task.current_disk.disk;
         let mut has_begun = !layers.has(file);
         if let Some(bio) = task.current_disk.submitter.withdraw().filter(|_| !has_begun) {
-            layers.begin((number, task.cpu), file, bio);
+            layers.begin(self.now, (number, task.cpu), file, bio);
         }
         // The bios of one call of the top have a plug in common on kernels with implicit ones.
         let has_several = layers.has_several(number);
@@ -76,7 +76,7 @@ impl<P: Probe> Simulation<'_, P> {
     #[cold]
     pub(super) fn run_stack_thread(&mut self, layer: u32) {
         if let Some(layers) = &mut self.layers {
-            layers.work(layer);
+            layers.work(self.now, layer);
         }
         while self.submit_from_thread(layer) == Some(Submitted::Done) {}
         while let Some(next) = self.layers.as_mut().and_then(|layers| layers.thread(layer).next_plugged()) {
@@ -157,7 +157,7 @@ impl BioEndContext<'_> {
     /// A part of a bio for a disk below a stacked device has completed. Returns whether a process has something to reap.
     pub(super) fn bio_of_stack_ended(&mut self, bio: &Bio, status: Status) -> bool {
         if let Some(layers) = self.layers {
-            layers.disk_bio_ended(bio, status);
+            layers.disk_bio_ended(self.now, bio, status);
         }
         self.finish_stacked_bios()
     }
