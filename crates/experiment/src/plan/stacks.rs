@@ -70,57 +70,80 @@ impl ChosenStacks {
 /// The stacked devices of a load.
 pub(crate) fn choose(options: &Options<'_>, load: &Load, in_guests: bool) -> Result<ChosenStacks, Error> {
     let texts = &options.comparison.stacks;
-    let refuse = |text: &str, problem: String| options.refuse(Field::Stacks, format_args!("{text:?}"), problem);
-    let Some(first) = texts.first() else { return Ok(ChosenStacks::default()) };
+    let refuse =
+        |(index, problem): (usize, String)| options.refuse(Field::Stacks, format_args!("{:?}", texts[index]), problem);
+    if texts.is_empty() {
+        return Ok(ChosenStacks::default());
+    }
     if in_guests {
-        let problem = "stacked devices below guests are not modelled (expected a load without guests)".to_owned();
-        return Err(refuse(first, problem));
+        let problem = "stacked devices below guests are not modelled (expected a load without guests)";
+        return Err(refuse((0, problem.to_owned())));
     }
-    let mut written: Vec<Written> = Vec::with_capacity(texts.len());
-    for text in texts {
-        let device = parse(text).map_err(|problem| refuse(text, problem))?;
-        if written.iter().any(|other| other.name == device.name) {
-            let problem = format!("{} is given twice (expected each stacked device once)", device.name);
-            return Err(refuse(text, problem));
-        }
-        written.push(device);
-    }
-    check_members(&written).map_err(|(index, problem)| refuse(&texts[index], problem))?;
+    let written = read(texts).map_err(refuse)?;
+    check_members(&written).map_err(refuse)?;
     let order = in_order(&written).map_err(|index| {
-        let problem = format!("{} lies on itself (expected members below it)", written[index].name);
-        refuse(&texts[index], problem)
+        refuse((index, format!("{} lies on itself (expected members below it)", written[index].name)))
     })?;
-    let is_member = |name: &String| written.iter().any(|device| device.members.contains(name));
-    if let Some(file) = load.files.iter().find(|file| is_member(file)) {
-        let index = written.iter().position(|device| device.members.contains(file)).unwrap_or(0);
-        let problem = format!("the load uses {file} itself (expected jobs on {} alone)", written[index].name);
-        return Err(refuse(&texts[index], problem));
-    }
-    let tops: Vec<usize> = order.iter().copied().filter(|&index| !is_member(&written[index].name)).collect();
-    let (mut moved_to_top, mut notices) = (vec![None; load.files.len()], Vec::new());
-    for (number, &top) in tops.iter().enumerate() {
-        let name = &written[top].name;
-        let used = load.files.iter().position(|file| file == name).or_else(|| {
-            let may_move = is_without_name_of_its_own(options, load) && tops.len() == 1;
-            notices.extend(may_move.then(|| format!("The load is on {name}, the only stacked device.")));
-            may_move.then_some(0)
-        });
-        let Some(used) = used else {
-            let known = load.files.join(", ");
-            let problem = format!("no job uses {name} (expected it as a filename of the job file, which has {known})");
-            return Err(refuse(&texts[top], problem));
-        };
-        moved_to_top[used] = Some(number);
-    }
+    let is_outermost = |&index: &usize| !written.iter().any(|device| device.members.contains(&written[index].name));
+    let tops: Vec<usize> = order.iter().copied().filter(is_outermost).collect();
+    let (moved_to_top, mut notices) = files_on_top(options, load, &written, &tops).map_err(refuse)?;
     check_direct(load, &moved_to_top).map_err(|(file, job)| {
-        let top = tops[moved_to_top[file].unwrap_or(0)];
         let problem = format!(
             "job {job} does buffered I/O, which is not modelled on a stacked device (expected direct=1 in the job)"
         );
-        refuse(&texts[top], problem)
+        refuse((tops[moved_to_top[file].unwrap_or(0)], problem))
     })?;
+    notices.push(format!("Stacked devices: {}.", texts.join("; ")));
     notices.extend(tops.iter().map(|&top| scheduler_notice(&written, top)));
     Ok(assemble(&written, &order, load, &moved_to_top, notices))
+}
+
+/// The devices as written; or the number of a text that is wrong, and the problem.
+fn read(texts: &[String]) -> Result<Vec<Written>, (usize, String)> {
+    let mut written: Vec<Written> = Vec::with_capacity(texts.len());
+    for (index, text) in texts.iter().enumerate() {
+        let device = parse(text).map_err(|problem| (index, problem))?;
+        if written.iter().any(|other| other.name == device.name) {
+            let problem = format!("{} is given twice (expected each stacked device once)", device.name);
+            return Err((index, problem));
+        }
+        written.push(device);
+    }
+    Ok(written)
+}
+
+/// For each of the load's files the outermost device that it is on, if it is on any, by its number among them; and a notice if the
+/// file has another name.
+fn files_on_top(
+    options: &Options<'_>,
+    load: &Load,
+    written: &[Written],
+    tops: &[usize],
+) -> Result<(Vec<Option<usize>>, Vec<String>), (usize, String)> {
+    if let [top] = tops
+        && !load.files.contains(&written[*top].name)
+        && is_without_name_of_its_own(options, load)
+    {
+        let notice = format!("The load is on {}, the only stacked device.", written[*top].name);
+        return Ok((vec![Some(0)], vec![notice]));
+    }
+    for file in &load.files {
+        if let Some(index) = written.iter().position(|device| device.members.contains(file)) {
+            let problem = format!("the load uses {file} itself (expected jobs on {} alone)", written[index].name);
+            return Err((index, problem));
+        }
+    }
+    let mut moved_to_top = vec![None; load.files.len()];
+    for (number, &top) in tops.iter().enumerate() {
+        let name = &written[top].name;
+        let Some(used) = load.files.iter().position(|file| file == name) else {
+            let known = load.files.join(", ");
+            let problem = format!("no job uses {name} (expected it as a filename of the job file, which has {known})");
+            return Err((top, problem));
+        };
+        moved_to_top[used] = Some(number);
+    }
+    Ok((moved_to_top, Vec::new()))
 }
 
 /// Whether the load's only file is no device that a user chose: that of a recording or of a bundled load.
@@ -266,7 +289,6 @@ struct Details {
 
 impl Default for Details {
     fn default() -> Details {
-        assert_eq!(parse("v = raid1(a, b, bitmap)").unwrap().kind, StackKind::Raid1 { bitmap: true });
         let encryption = Encryption { read_queue: true, write_queue: true, ns_per_kib: Encryption::NS_PER_KIB };
         Details { chunk_sectors: (CHUNK_BYTES / 512) as u32, bitmap: false, encryption }
     }
@@ -352,6 +374,7 @@ mod tests {
         );
         assert_eq!(parse("v = linear(a)").unwrap().kind, StackKind::Linear);
         assert_eq!(parse("v = raid6(a,b,c,d)").unwrap().kind, StackKind::Raid6 { chunk_sectors: 1024 });
+        assert_eq!(parse("v = raid1(a, b, bitmap)").unwrap().kind, StackKind::Raid1 { bitmap: true });
         let encryption = Encryption { read_queue: true, write_queue: false, ns_per_kib: 250 };
         let crypt = parse("c = crypt(a, no_write_workqueue, ns_per_kib = 250)").unwrap();
         assert_eq!((crypt.kind, crypt.members), (StackKind::Crypt(encryption), vec!["a".to_owned()]));

@@ -68,12 +68,12 @@ fn a_bundled_load_is_on_the_only_stacked_device_and_layers_lie_on_layers() {
         "--stack",
         "/dev/vg/data = crypt(/dev/md0, no_read_workqueue)",
         "--stack",
-        "/dev/md0 = raid5(a, b, c, chunk=64K)",
+        "/dev/md0 = raid5(/dev/sda, /dev/sdb, /dev/sdc, chunk=64K)",
         "--runtime",
         "100ms",
     ];
     let document = compared("backup-beside-oltp", &stacks);
-    assert_eq!(files(&document), ["a", "b", "c"]);
+    assert_eq!(files(&document), ["/dev/sda", "/dev/sdb", "/dev/sdc"]);
     assert!(document["notices"].to_string().contains("The load is on /dev/vg/data, the only stacked device."));
 }
 
