@@ -173,6 +173,27 @@ fn a_processes_plugged_bios_on_a_striped_device_are_sent_when_its_call_ends() {
 }
 
 #[test]
+fn a_process_may_use_a_stacked_device_and_a_disk() {
+    for kind in [StackKind::Linear, StackKind::Raid5 { chunk_sectors: 8 }] {
+        for call in ["psync", "libaio\niodepth=16\niodepth_batch=6"] {
+            let job = format!("[m]\nrw=randrw\nbs=8k\nnumber_ios=200\nfsync=9\nioengine={call}\n");
+            let mut load = load(&job, 4, true);
+            // The first three disks are below the stacked device.
+            load.processes[0].files = Arc::new([4, 3]);
+            let text = format!("[global]\ndirect=1\nfilename=/dev/md0:/dev/disk3\n{job}");
+            let two = JobFile::parse(&text, "job.fio", &Environment::empty()).unwrap().load;
+            load.processes[0].plan = two.processes[0].plan.clone();
+            let (result, disks) =
+                try_simulate(&load, &[SSD; 4], over(kind, 0..3), "mq-deadline", Kernel::DEFAULT).unwrap();
+            let (reads, writes) = (done(&result, Direction::Read).0, done(&result, Direction::Write).0);
+            assert_eq!(reads + writes, 200, "{kind:?} {call}");
+            let direct: u64 = sectors(&disks[3]).iter().sum();
+            assert!(direct > 0 && disks[..3].iter().any(|disk| sectors(disk)[1] > 0));
+        }
+    }
+}
+
+#[test]
 fn stacked_devices_that_do_not_fit_the_load_are_errors() {
     let stacks = || over(StackKind::Linear, 0..1);
     let refused = |load: &Load, stacks| try_simulate(load, &[SSD], stacks, "none", Kernel::DEFAULT).unwrap_err();

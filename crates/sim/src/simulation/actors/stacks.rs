@@ -21,7 +21,7 @@ impl<P: Probe> Simulation<'_, P> {
         let Some(layers) = &mut self.layers else { return Submitted::Done };
         let file = task.current_disk.disk;
         let mut has_begun = !layers.has(file);
-        if let Some(bio) = task.current_disk.submitter.withdraw().filter(|_| !has_begun) {
+        if !has_begun && let Some(bio) = task.current_disk.submitter.withdraw() {
             layers.begin(self.now, (number, task.cpu), file, bio);
         }
         // The bios of one call of the top have a plug in common on kernels with implicit ones.
