@@ -131,6 +131,49 @@ fn invalid_names_and_settings_name_their_field() {
     refused_by_name(Comparison { guests: guests(&["x"], 5), ..base() }, Field::GuestSchedulers, "unknown scheduler");
 }
 
+#[test]
+fn stacked_devices_that_cannot_be_are_refused_by_name() {
+    let with = |texts: &[&str]| Comparison { stacks: names(texts), ..base() };
+    for (texts, problem) in [
+        (&["/dev/md0"][..], "\"/dev/md0\": expected NAME = KIND(MEMBER, ...), such as"),
+        (&["/dev/md0 = raid9(a, b)"], "\"raid9\" is no kind of stacked device"),
+        (
+            &["/dev/md0 = raid1(a, b)"],
+            "no job uses /dev/md0 (expected it as a filename of the job file, which has /dev/sda)",
+        ),
+        (&["/dev/sda = raid1(a, a)"], "a is a member twice (expected each device as a member once)"),
+        (&["/dev/sda = linear(a)", "b = linear(a)"], "a is a member of /dev/sda, too (expected each device"),
+        (
+            &["/dev/sda = linear(a)", "/dev/sda = linear(b)"],
+            "/dev/sda is given twice (expected each stacked device once)",
+        ),
+        (&["/dev/sda = linear(a)", "a = linear(/dev/sda)"], "/dev/sda lies on itself (expected members below it)"),
+        (&["/dev/md0 = linear(/dev/sda)"], "the load uses /dev/sda itself (expected jobs on /dev/md0 alone)"),
+    ] {
+        refused_by_name(with(texts), Field::Stacks, problem);
+    }
+    let stacked = with(&["/dev/sda = linear(a, b)"]);
+    let guests = Guests { schedulers: names(&["none"]), ..Guests::default() };
+    refused_by_name(
+        Comparison { guests, ..stacked.clone() },
+        Field::Stacks,
+        "stacked devices below guests are not modelled",
+    );
+    let load = Load::text("[a]\nfilename=/dev/sda\nrw=read\nsize=1m\ndirect=0\n");
+    refused_by_name(
+        Comparison { load, ..stacked.clone() },
+        Field::Stacks,
+        "job a does buffered I/O, which is not modelled",
+    );
+    let files = [("/dev/sda".to_owned(), "null".into())].into();
+    let devices = vec![Devices { common: None, files }];
+    refused_by_name(
+        Comparison { devices, ..stacked },
+        Field::Devices,
+        "/dev/sda is a stacked device (expected a device for a disk: one of a, b)",
+    );
+}
+
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         select(vec![
@@ -151,6 +194,7 @@ prop_compose! {
         (schedulers, guest_schedulers) in (vec(word(), 0..3), vec(word(), 0..2)),
         (tunables, varied) in (vec((word(), word(), word()), 0..2), vec((word(), word(), vec(word(), 0..3)), 0..2)),
         files in vec((word(), word()), 0..3),
+        stacks in vec((word(), select(vec!["linear", "raid0", "raid1", "raid5", "crypt", "x"]), vec(word(), 0..3)), 0..2),
         writes in vec((any::<u64>(), option::of(word()), word(), word()), 0..2),
         groups in vec((word(), word()), 0..2),
         weights in vec((word(), any::<u32>()), 0..2),
@@ -161,11 +205,13 @@ prop_compose! {
         techniques in option::of(word()),
         (memory_bytes, baseline, elevator) in (option::of(any::<u64>()), option::of(word()), option::of(word())),
     ) -> Comparison {
+        let stacks = stacks.into_iter().map(|(name, kind, members)| format!("{name} = {kind}({})", members.join(", "))).collect();
         let groups: Vec<_> = groups.into_iter().map(|(cgroup, text)| CgroupFile { cgroup, text }).collect();
         Comparison {
             load: Load::text(JOB),
             replay: Replay::default(),
             devices: devices.iter().map(|name| name.as_str().into()).collect(),
+            stacks,
             kernels,
             hosts: hosts.iter().map(|name| name.as_str().into()).collect(),
             cpus,

@@ -26,6 +26,7 @@ use crate::driver::{Backing, DiskDriver};
 use crate::incidental::hint_seed;
 use crate::locks::SectionCost;
 use crate::span::Span;
+use crate::stacked_device::StackedDevice;
 use crate::throttling::Throttling;
 
 /// One device under test.
@@ -89,6 +90,9 @@ pub struct QueueSettings {
     pub writes: Vec<Write>,
     /// Whether submitters run hardware queues that the kernel would leave to workers, as some patched kernels do for measurements.
     pub submitter_dispatches: bool,
+    /// Stacked devices over the devices, each after those that it lies on. The load's files are the devices and then those stacked
+    /// devices that no other lies on. A load in guests has none.
+    pub stacks: Vec<StackedDevice>,
     /// Options that reduce contention for a scheduler's lock; none by default, as in Linux.
     pub contention_options: ContentionOptions,
     /// The available schedulers.
@@ -115,6 +119,7 @@ impl QueueSettings {
             poll_queues: 0,
             shared_tags: false,
             submitter_dispatches: false,
+            stacks: Vec::new(),
             contention_options: ContentionOptions::default(),
             io_prio_class: Vec::new(),
             io_max: Vec::new(),

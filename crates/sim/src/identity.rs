@@ -1,7 +1,7 @@
 //! Encoding of waiters and bio owners. The block layer identifies both by numbers that the caller chooses; their upper
 //! bits hold the kind.
 //!
-//! Used by: `simulation`, `page_cache`, `io_thread`, `task`.
+//! Used by: `simulation`, `page_cache`, `io_thread`, `task`, `stacks`.
 //! Tests: below.
 
 use hoistway_blk::bio::Bio;
@@ -15,6 +15,8 @@ const FLUSHER: u32 = 1;
 const LIMITS: u32 = 2;
 const IO_THREAD: u32 = 3;
 const JOURNAL: u32 = 4;
+const STACK_THREAD: u32 = 5;
+const CRYPT_WORK: u32 = 6;
 
 /// A sleeper that waits for a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +31,10 @@ pub(crate) enum Sleeper {
     IoThread(u32),
     /// The journal thread of a disk's file system.
     Journal(u32),
+    /// The thread of a stacked device.
+    StackThread(u32),
+    /// A CPU that encrypts or decrypts: the number of the work.
+    CryptWork(u32),
 }
 
 impl Sleeper {
@@ -39,6 +45,8 @@ impl Sleeper {
             Sleeper::Limits(disk) => (LIMITS, disk),
             Sleeper::IoThread(disk) => (IO_THREAD, disk),
             Sleeper::Journal(disk) => (JOURNAL, disk),
+            Sleeper::StackThread(layer) => (STACK_THREAD, layer),
+            Sleeper::CryptWork(work) => (CRYPT_WORK, work),
         };
         Waiter(kind << NUMBER_BITS | number)
     }
@@ -50,6 +58,8 @@ impl Sleeper {
             LIMITS => Sleeper::Limits(number),
             IO_THREAD => Sleeper::IoThread(number),
             JOURNAL => Sleeper::Journal(number),
+            STACK_THREAD => Sleeper::StackThread(number),
+            CRYPT_WORK => Sleeper::CryptWork(number),
             _ => Sleeper::Task(number),
         }
     }
@@ -59,6 +69,7 @@ impl Sleeper {
 const LOCAL_ID_BITS: u32 = 32;
 const PAGE_CACHE_OWNER: u64 = 1 << 62;
 const IO_THREAD_OWNER: u64 = 2 << 62;
+const STACK_OWNER: u64 = 3 << 62;
 
 /// The owner of a bio of a task, with the slot of its I/O.
 #[inline]
@@ -76,6 +87,31 @@ pub(crate) fn owner_io_thread(disk: u32, tag: u32) -> u64 {
     IO_THREAD_OWNER | u64::from(disk) << LOCAL_ID_BITS | u64::from(tag)
 }
 
+/// In the owner of a bio below a stacked device: no task submitted it.
+const NO_TASK: u32 = (1 << 30) - 1;
+
+/// The owner of a bio for a disk below a stacked device, with the number of its join, and the task that submits it, if one does.
+pub(crate) fn owner_stack(join: u32, task: Option<u32>) -> u64 {
+    STACK_OWNER | u64::from(task.unwrap_or(NO_TASK)) << LOCAL_ID_BITS | u64::from(join)
+}
+
+/// The task that submitted the bio, itself or through stacked devices.
+#[inline]
+pub(crate) fn submitting_task(bio: &Bio) -> Option<u32> {
+    if is_from_task(bio) { Some(task_of(bio)) } else { task_above(bio) }
+}
+
+#[cold]
+fn task_above(bio: &Bio) -> Option<u32> {
+    let task = (bio.owner >> LOCAL_ID_BITS) as u32 & NO_TASK;
+    (is_from_stack(bio) && task != NO_TASK).then_some(task)
+}
+
+/// Whether the bio is for a disk below a stacked device.
+pub(crate) fn is_from_stack(bio: &Bio) -> bool {
+    bio.owner >= STACK_OWNER
+}
+
 /// Whether a task submitted the bio itself.
 #[inline]
 pub(crate) fn is_from_task(bio: &Bio) -> bool {
@@ -84,7 +120,7 @@ pub(crate) fn is_from_task(bio: &Bio) -> bool {
 
 /// The virtual disk whose I/O thread submitted the bio, if any.
 pub(crate) fn virtual_disk_of(bio: &Bio) -> Option<u32> {
-    (bio.owner & IO_THREAD_OWNER != 0).then_some((bio.owner >> LOCAL_ID_BITS) as u32 & NUMBER_MASK)
+    (bio.owner & STACK_OWNER == IO_THREAD_OWNER).then_some((bio.owner >> LOCAL_ID_BITS) as u32 & NUMBER_MASK)
 }
 
 /// The task that submitted the bio; meaningful only for bios of tasks.
@@ -107,9 +143,15 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_recognised_by_its_waiter_number() {
-        for sleeper in
-            [Sleeper::Task(7), Sleeper::Flusher(0), Sleeper::Limits(3), Sleeper::IoThread(12), Sleeper::Journal(1)]
-        {
+        for sleeper in [
+            Sleeper::Task(7),
+            Sleeper::Flusher(0),
+            Sleeper::Limits(3),
+            Sleeper::IoThread(12),
+            Sleeper::Journal(1),
+            Sleeper::StackThread(2),
+            Sleeper::CryptWork(4),
+        ] {
             assert_eq!(Sleeper::from_waiter(sleeper.waiter()), sleeper);
         }
         assert_eq!(Sleeper::Task(7).waiter(), Waiter(7), "a trace shows the number of the process");
@@ -119,9 +161,13 @@ mod tests {
     fn the_owner_of_a_bio_is_recognised() {
         let bio = |owner| Bio { owner, ..Bio::new(Op::Read, Sector(0), 8) };
         let (task, cache, thread) = (bio(owner_task(5, 9)), bio(owner_page_cache(9)), bio(owner_io_thread(2, 9)));
-        assert_eq!([&task, &cache, &thread].map(is_from_task), [true, false, false]);
-        assert_eq!([&task, &cache, &thread].map(virtual_disk_of), [None, None, Some(2)]);
-        assert_eq!([&task, &cache, &thread].map(local_id_of), [9, 9, 9]);
+        let all = [&task, &cache, &thread, &bio(owner_stack(9, Some(5)))];
+        assert_eq!(all.map(is_from_task), [true, false, false, false]);
+        assert_eq!(all.map(virtual_disk_of), [None, None, Some(2), None]);
+        assert_eq!(all.map(is_from_stack), [false, false, false, true]);
+        assert_eq!(all.map(local_id_of), [9, 9, 9, 9]);
         assert_eq!(task_of(&task), 5);
+        assert_eq!(all.map(submitting_task), [Some(5), None, None, Some(5)]);
+        assert_eq!(submitting_task(&bio(owner_stack(9, None))), None);
     }
 }

@@ -9,7 +9,7 @@
 //! Modules: `events` (the event queue), `clock` and `span` (random times); `host` (host profiles, parsed by `profile`), `cpu` (interrupts,
 //! wake-ups, run queues) and `locks` (cost of scheduler locks); `task` (a process of `hoistway_load::process` on a CPU), `cgroups`,
 //! `throttling` (`io.max`, `io.cost`, `io.latency`) and `administration` (writes to `queue/` during a run); `page_cache` (buffered I/O); `submitter`, `disk` and
-//! `driver`; `guests`, `virtual_disk` and `io_thread` (virtual machines: a disk on a disk); `identity` (owners of bios, sleepers) and
+//! `driver`; `guests`, `virtual_disk` and `io_thread` (virtual machines: a disk on a disk); `stacked_device` and `stacks` (block devices over block devices); `identity` (owners of bios, sleepers) and
 //! `incidental` (conditions drawn once per run); `scenario` (input and results), `statistics` and `simulation` (the event loop).
 //!
 //! ```
@@ -58,6 +58,8 @@ mod profile;
 mod scenario;
 mod simulation;
 mod span;
+mod stacked_device;
+mod stacks;
 mod statistics;
 mod submitter;
 mod task;
@@ -74,5 +76,6 @@ pub use locks::LockUse;
 pub use profile::ProfileError;
 pub use scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 pub use simulation::{run, run_probed, run_with_statistics};
+pub use stacked_device::{Encryption, StackKind, StackMember, StackedDevice};
 pub use statistics::Statistics;
 pub use virtual_disk::VirtualDisk;

@@ -23,7 +23,8 @@ use crate::locks::LockUse;
 pub struct Scenario<'a> {
     /// The load.
     pub workload: &'a Load,
-    /// The device of each of the load's files, in the same order; with guests the one device of the host.
+    /// The device of each of the load's files, in the same order, except for files on [stacked
+    /// devices](crate::QueueSettings::stacks), which come last; with guests the one device of the host.
     pub devices: Vec<&'a Preset>,
     /// The guests that the load runs in, if it does not run on the host itself.
     pub guests: Option<Guests>,
@@ -65,10 +66,16 @@ impl RunSpec {
 }
 
 impl<'a> Scenario<'a> {
-    /// Names of the disks of a run, in order: the load's files, then the host's device below guests.
+    /// Number of the load's files that are disks; the others are on stacked devices.
+    pub(crate) fn file_disks(&self) -> usize {
+        let files = self.workload.files.len();
+        if self.guests.is_some() { files } else { files.min(self.devices.len()) }
+    }
+
+    /// Names of the disks of a run, in order: the load's files that are disks, then the host's device below guests.
     pub fn disk_names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let lower = self.guests.as_ref().and(self.devices.first()).map(|preset| preset.name.as_str());
-        self.workload.files.iter().map(String::as_str).chain(lower)
+        self.workload.files.iter().take(self.file_disks()).map(String::as_str).chain(lower)
     }
 }
 
@@ -81,6 +88,9 @@ pub enum RunError {
     /// Guests without a scheduler, a guest scheduler without guests, or not exactly one device below the guests.
     #[error("a run in guests needs a scheduler for them and one device below them")]
     Guests,
+    /// Stacked devices and guests, or stacked devices that do not fit the load's files.
+    #[error("stacked devices need a load outside of guests whose last files are on them, and direct I/O")]
+    Stacks,
     /// The load does not fit on its device.
     #[error(transparent)]
     Load(#[from] LoadError),

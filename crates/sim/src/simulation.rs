@@ -35,6 +35,7 @@ use crate::identity::Sleeper;
 use crate::locks::LockMeter;
 use crate::page_cache::PageCache;
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
+use crate::stacks::Layers;
 use crate::statistics::Statistics;
 use crate::task::{NextAction, Task};
 
@@ -111,6 +112,8 @@ struct Simulation<'a, P> {
     phases: Phases,
     /// `None` if no process does buffered I/O.
     page_cache: Option<Box<PageCache>>,
+    /// `None` if there are no stacked devices.
+    layers: Option<Box<Layers>>,
     ios: u64,
     probe: P,
 }
@@ -412,9 +415,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         task.resume_call();
                         return Some(self.cpus.submission(task));
                     }
-                    if task.is_buffered {
-                        self.call_page_cache(disk, number);
-                        return None;
+                    if task.has_detour {
+                        if task.is_buffered {
+                            self.call_page_cache(disk, number);
+                            return None;
+                        }
+                        match self.submit_through_layers(number) {
+                            Submitted::Done => continue,
+                            Submitted::Parked => return None,
+                        }
                     }
                     let device = &mut self.disks[disk as usize];
                     let is_throttled = device.throttling.is_some();
@@ -480,7 +489,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 }
                 NextAction::Exit => {
                     let io_context = task.io_context();
-                    let disks: Vec<u32> = task.disks().collect();
+                    let count = self.disks.len() as u32;
+                    let disks: Vec<u32> = task.disks().filter(|&disk| disk < count).collect();
                     for disk in disks {
                         let queue = &self.disks[disk as usize].queue;
                         queue.notify(now, &mut self.caller.effects, SchedulerEvent::IoContextExited(io_context));
@@ -491,6 +501,22 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 }
             }
         }
+    }
+
+    /// Flushes all plugs of a task.
+    #[cold]
+    fn flush_plugs(&mut self, number: u32) {
+        self.flush_other_plugs(number);
+        let Simulation { tasks, disks, caller, probe, meter, .. } = self;
+        let task = &mut tasks[number as usize];
+        let (disk, cpu) = (task.current_disk.disk, task.cpu);
+        let SimulatedDisk { queue, driver, section, .. } = &mut disks[disk as usize];
+        meter.begin(self.now, cpu, *section);
+        probe.enter(disk, Some(Waiter(number)));
+        let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, meter);
+        task.current_disk.submitter.unplug(queue, &mut cx);
+        self.settle(disk, cpu);
+        self.charge_lock_time(cpu, number);
     }
 
     /// Flushes the plugs of a task's other disks before it sleeps for a tag of one disk.

@@ -71,7 +71,7 @@ impl Statistics {
         };
         // In a guest the load's files are on its virtual disks, with the guest's scheduler; the host's device comes last.
         let file_scheduler = spec.guest.as_ref().map_or(&spec.setting.scheduler, |guest| &guest.scheduler);
-        let mut disks: Vec<_> = scenario.workload.files.iter().map(|_| disk(file_scheduler)).collect();
+        let mut disks: Vec<_> = (0..scenario.file_disks()).map(|_| disk(file_scheduler)).collect();
         disks.extend(scenario.guests.as_ref().map(|_| disk(&spec.setting.scheduler)));
         Statistics { disks, hz: kernel_under(&spec.setting.scheduler).generation().hz, device: 0 }
     }
@@ -80,7 +80,7 @@ impl Statistics {
     #[must_use]
     pub fn summaries(self, scenario: &Scenario<'_>, simulated: Nanos) -> Vec<DiskSummary> {
         let now = self.hz.now(Instant(simulated.0));
-        let files = scenario.workload.files.len();
+        let files = scenario.file_disks();
         let load_cgroups = Cgroups::from_load(scenario.workload);
         let guest_cgroups = scenario.guests.as_ref().map(|guests| guests.cgroups(&scenario.workload.files));
         let summary = |(number, (statistics, file)): (usize, (DeviceStatistics, &str))| {

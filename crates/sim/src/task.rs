@@ -79,6 +79,8 @@ pub(crate) struct Task {
     pub(crate) is_recorded: bool,
     /// Whether its I/O is buffered.
     pub(crate) is_buffered: bool,
+    /// Whether its I/Os go another way than to the queue of their disk: through the page cache or stacked devices.
+    pub(crate) has_detour: bool,
     /// Whether its call continues when it is woken, or in its next step.
     has_unfinished_call: bool,
     /// CPU time that it uses after its turn.
@@ -151,6 +153,7 @@ impl Task {
             parts: Vec::new(),
             is_recorded,
             is_buffered: !process.caching.direct,
+            has_detour: !process.caching.direct,
             has_unfinished_call: false,
             spin: Nanos::ZERO,
             read_flags: polled,

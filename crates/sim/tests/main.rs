@@ -30,6 +30,7 @@ mod queues;
 mod real_time_reader;
 mod several_disks;
 mod shares;
+mod stacks;
 mod starts;
 mod statistics;
 mod support;

@@ -20,6 +20,7 @@ def compare(
     device: Profile | None = None,
     devices: Sequence[Profile] = (),
     files: Mapping[str, Profile] = {},
+    stacks: Sequence[str] = (),
     schedulers: Sequence[SchedulerLike] = (),
     kernels: Sequence[str] = (),
     hosts: Sequence[Profile] = (),
@@ -75,6 +76,7 @@ def compare(
             TOML, or the path of a `.toml` file. None: a device that suits the load.
         devices: Several devices to compare.
         files: Devices of single files of the load, by the file names in the load; `device` applies to all others.
+        stacks: Block devices over the devices, such as `["/dev/md0 = raid1(/dev/sda, /dev/sdb)"]` (docs/stacks.md).
         schedulers: Names, `all`, `default` for the kernel's default for the device, or subclasses of `Scheduler`. Default: all
             that the kernel has.
         kernels: Linux releases, or outputs of `uname -r`; several are compared.

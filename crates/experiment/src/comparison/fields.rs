@@ -60,6 +60,7 @@ fields! {
     ScaleToFit,      "replay.scale_to_fit",   "--scale-to-fit",     "replay";
     Lossy,           "replay.lossy",          "--lossy",            "replay";
     Devices,         "devices",               "--device",           "device";
+    Stacks,          "stacks",                "--stack",            "stacks";
     Kernels,         "kernels",               "--kernel",           "kernels";
     Hosts,           "hosts",                 "--host",             "hosts";
     Cpus,            "cpus",                  "--cpus",             "cpus";

@@ -35,6 +35,10 @@ pub struct Comparison {
     pub replay: Replay,
     /// The devices; several are compared. If empty: a device that fits the load.
     pub devices: Vec<Devices>,
+    /// Block devices over the devices, as `NAME = KIND(MEMBER, ...)` (docs/stacks.md); the members are devices, or other stacked
+    /// ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<String>,
     /// The kernels whose block layer is simulated, any release or what `uname -r` prints; several are compared. If empty:
     /// the default one.
     pub kernels: Vec<String>,
@@ -141,6 +145,7 @@ impl Default for Comparison {
             load: Load::default(),
             replay: Replay::default(),
             devices: Vec::new(),
+            stacks: Vec::new(),
             kernels: Vec::new(),
             hosts: Vec::new(),
             cpus: None,

@@ -164,17 +164,18 @@ pub(crate) fn for_plan(
     let reads = share_of_reads(&document);
     let outstanding = plan.load.recorded.as_ref().map(|recorded| recorded.outstanding());
     for setup in &plan.setups {
+        let of_disks = setup.workload_of_disks();
         let mut doubts = calibrated::doubts(
-            &setup.workload,
+            &of_disks,
             &setup.devices,
             setup.guests.is_some(),
             calibrated::Observed { reads, outstanding },
         );
         doubts.extend(behind::doubts(&setup.workload, &document.runs));
-        doubts.extend(borders::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), &document.runs));
+        doubts.extend(borders::doubts(&of_disks, &setup.devices, setup.guests.is_some(), &document.runs));
         doubts.extend(io_cost::doubt(&document.runs));
         doubts.extend(io_latency::doubt(&document.runs));
-        doubts.extend(stacked::doubt(&setup.workload, setup.guests.is_some()));
+        doubts.extend(stacked::doubt(&setup.workload, setup.devices.len(), setup.guests.is_some()));
         let new = doubts.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
         document.doubts.extend(new);
     }

@@ -2,6 +2,7 @@
 
 use hoistway_device::{Preset, PresetError};
 use hoistway_load::Load;
+use hoistway_sim::StackedDevice;
 use serde_json::Value;
 
 use crate::comparison::environment::{CallerEnvironment, Options};
@@ -91,21 +92,23 @@ fn common_device(
     Ok((preset(&name.into(), options.environment)?, vec![notice]))
 }
 
-/// The device of each file of the load.
+/// The device of each file of the load that is a disk.
 pub(crate) fn choose(
     options: &Options<'_>,
     requested: &Devices,
-    workload: &Load,
+    files: &[String],
+    stacks: &[StackedDevice],
     suggested: Suggested<'_>,
 ) -> Result<(Vec<Preset>, Vec<String>), Error> {
     for (file, device) in &requested.files {
-        if !workload.files.contains(file) {
-            let known = workload.files.join(", ");
-            return Err(options.refuse(
-                Field::Devices,
-                format_args!("{file}={device}"),
-                format_args!("the job file has no filename \"{file}\" (expected one of {known})"),
-            ));
+        if !files.contains(file) {
+            let known = files.join(", ");
+            let problem = if stacks.iter().any(|stack| stack.name == *file) {
+                format!("{file} is a stacked device (expected a device for a disk: one of {known})")
+            } else {
+                format!("the job file has no filename \"{file}\" (expected one of {known})")
+            };
+            return Err(options.refuse(Field::Devices, format_args!("{file}={device}"), problem));
         }
     }
     let (common_device, notices) = common_device(options, requested, suggested)?;
@@ -113,8 +116,8 @@ pub(crate) fn choose(
         Some(device) => preset(device, options.environment),
         None => Ok(common_device.clone()),
     };
-    let devices = workload.files.iter().map(device_of).collect::<Result<_, Error>>()?;
-    let needs_common = workload.files.iter().any(|file| !requested.files.contains_key(file));
+    let devices = files.iter().map(device_of).collect::<Result<_, Error>>()?;
+    let needs_common = files.iter().any(|file| !requested.files.contains_key(file));
     Ok((devices, if needs_common { notices } else { Vec::new() }))
 }
 

@@ -34,11 +34,14 @@ pub(crate) fn of_disks(
         let problem = "io.cost is not modelled on a host below guests (expected a load without guests)";
         return Err(options.refuse(Field::IoCost, format_args!("{first:?}"), problem));
     }
-    let mut disks: Vec<Option<IoCostSettings>> = vec![None; workload.files.len()];
+    let mut disks: Vec<Option<IoCostSettings>> = vec![None; workload.files.len().min(devices.len())];
     for text in writes {
         let refuse = |problem: String| options.refuse(Field::IoCost, format_args!("{text:?}"), problem);
         let (target, settings) = target_of(text);
-        let chosen = target.map(|target| disk_named(workload, target, EXAMPLE)).transpose().map_err(refuse)?;
+        let chosen = target
+            .map(|target| disk_named(&workload.files[..disks.len()], target, EXAMPLE))
+            .transpose()
+            .map_err(refuse)?;
         if settings.trim().is_empty() {
             return Err(refuse(format!("expected settings of io.cost.qos or io.cost.model, {EXAMPLE}")));
         }
@@ -78,9 +81,8 @@ pub(crate) fn target_of(text: &str) -> (Option<&str>, String) {
     }
 }
 
-/// The number of the load's file with this name, as a path or without `/dev/`. A device number means the only file.
-pub(crate) fn disk_named(workload: &Load, target: &str, example: &str) -> Result<usize, String> {
-    let files = &workload.files;
+/// The number of the file with this name, as a path or without `/dev/`. A device number means the only file.
+pub(crate) fn disk_named(files: &[String], target: &str, example: &str) -> Result<usize, String> {
     let is_number = target.split_once(':').is_some_and(|(major, minor)| {
         [major, minor].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
     });

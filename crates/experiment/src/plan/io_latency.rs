@@ -18,6 +18,7 @@ pub const EXAMPLE: &str = "such as \"pods/db target=2000\"";
 pub(crate) fn of_disks(
     options: &Options<'_>,
     workload: &Load,
+    devices: usize,
     kernel: Kernel,
     in_guests: bool,
 ) -> Result<Vec<Vec<(String, IoLatencyTarget)>>, Error> {
@@ -25,7 +26,7 @@ pub(crate) fn of_disks(
     if writes.is_empty() {
         return Ok(Vec::new());
     }
-    let mut disks: Vec<Vec<(String, IoLatencyTarget)>> = vec![Vec::new(); workload.files.len()];
+    let mut disks: Vec<Vec<(String, IoLatencyTarget)>> = vec![Vec::new(); workload.files.len().min(devices)];
     for CgroupFile { cgroup, text } in writes {
         let given = format!("{cgroup} {text}");
         let refuse = |problem: String| options.refuse(Field::IoLatency, format_args!("{given:?}"), problem);
@@ -43,7 +44,8 @@ pub(crate) fn of_disks(
         }
         check_cgroup(workload, cgroup).map_err(&refuse)?;
         let (disk, setting) = target_of(text);
-        let chosen = disk.map(|disk| disk_named(workload, disk, EXAMPLE)).transpose().map_err(&refuse)?;
+        let chosen =
+            disk.map(|disk| disk_named(&workload.files[..disks.len()], disk, EXAMPLE)).transpose().map_err(&refuse)?;
         let target: IoLatencyTarget = setting.parse().map_err(|error| refuse(format!("{error}, {EXAMPLE}")))?;
         for (_, targets) in disks.iter_mut().enumerate().filter(|&(disk, _)| chosen.is_none_or(|chosen| chosen == disk))
         {

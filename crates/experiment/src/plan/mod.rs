@@ -16,6 +16,7 @@ pub(crate) mod repeats;
 pub(crate) mod schedulers;
 pub(crate) mod settings;
 pub(crate) mod setup;
+pub(crate) mod stacks;
 mod steps;
 pub(crate) mod trial;
 pub(crate) mod variants;

@@ -1,5 +1,6 @@
 //! One setup of a comparison: a kernel on a host with devices, and the load and schedulers there.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use hoistway_blk::ground::Nanos;
 use hoistway_blk::queue::QueueConfig;
 use hoistway_device::Preset;
 use hoistway_measure::Setting;
-use hoistway_sim::{Host, QueueSettings, RunSpec};
+use hoistway_sim::{Host, QueueSettings, RunSpec, StackedDevice};
 use serde_json::{Map, Value};
 
 use crate::comparison::environment::Options;
@@ -169,7 +170,7 @@ impl Setup {
             }
         }
         for process in &self.workload.processes {
-            let names = || process.files.iter().map(|file| &self.workload.files[*file as usize]);
+            let names = || process.files.iter().flat_map(|&file| self.disks_of(file));
             let mut users = groups.iter_mut().filter(|group| names().any(|name| group.files.contains(name)));
             let (Some(group), None) = (users.next(), users.next()) else { return Vec::new() };
             let job = process.schedule.job as u32;
@@ -179,6 +180,37 @@ impl Setup {
         }
         groups.retain(|group| !group.jobs.is_empty());
         if groups.len() > 1 { groups } else { Vec::new() }
+    }
+
+    /// Its load as the disks see it: a process on a stacked device uses the disks below.
+    pub(crate) fn workload_of_disks(&self) -> Cow<'_, hoistway_load::Load> {
+        let mut load = Cow::Borrowed(&self.workload);
+        if !self.queue.stacks.is_empty() {
+            for process in &mut load.to_mut().processes {
+                process.files = process.files.iter().flat_map(|&file| self.disk_numbers(file)).collect();
+            }
+        }
+        load
+    }
+
+    /// The number of the first disk that a file of the load is on.
+    pub(crate) fn first_disk_of(&self, file: u32) -> u32 {
+        self.disk_numbers(file)[0]
+    }
+
+    /// The numbers of the disks that a file of the load is on: its own, or those below a stacked device.
+    fn disk_numbers(&self, file: u32) -> Vec<u32> {
+        let stacks = &self.queue.stacks;
+        let stacked = (file as usize).checked_sub(self.devices.len()).filter(|_| !stacks.is_empty());
+        match stacked.and_then(|number| StackedDevice::outermost(stacks).nth(number)) {
+            Some(outermost) => StackedDevice::bottom_disks(stacks, outermost),
+            None => vec![file],
+        }
+    }
+
+    /// The names of the disks that a file of the load is on.
+    fn disks_of(&self, file: u32) -> Vec<&String> {
+        self.disk_numbers(file).into_iter().map(|number| &self.workload.files[number as usize]).collect()
     }
 
     /// The kernel's default scheduler for the devices.

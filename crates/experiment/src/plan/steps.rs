@@ -22,7 +22,7 @@ use crate::plan::schedulers::{self, DefaultScheduler};
 use crate::plan::settings::Fixed;
 use crate::plan::trial::Trial;
 use crate::plan::variants::Alternatives;
-use crate::plan::{devices, fill, guests, host, io_cost, io_latency, io_max, io_prio_class, queues, writes};
+use crate::plan::{devices, fill, guests, host, io_cost, io_latency, io_max, io_prio_class, queues, stacks, writes};
 
 /// What is asked about one setup.
 pub(super) struct Asked<'a> {
@@ -98,7 +98,10 @@ pub(super) fn place(asked: &Asked<'_>, hosted: &HostedLoad) -> Result<Place, Err
     let guest_schedulers = guests::requested_schedulers(options, load.guest_schedulers())?;
     let recorded = load.recorded.as_deref();
     let mut workload = hosted.file.load.clone();
+    let stacks = stacks::choose(options, &workload, !guest_schedulers.is_empty())?;
     let suggested = match recorded {
+        // What a recording shows of a stacked device is not what a disk below it does.
+        Some(recorded) if !stacks.devices.is_empty() => Suggested::Named(recorded.suggested_device_class()),
         Some(recorded) => Suggested::Seen(recorded),
         None => {
             let by_name = load.rates.as_ref().and_then(Rates::suggested_device_class);
@@ -107,7 +110,7 @@ pub(super) fn place(asked: &Asked<'_>, hosted: &HostedLoad) -> Result<Place, Err
         }
     };
     let (devices, mut notices) = if guest_schedulers.is_empty() {
-        devices::choose(options, asked.devices, &workload, suggested)?
+        devices::choose(options, asked.devices, stacks.disks(&workload), &stacks.devices, suggested)?
     } else {
         devices::choose_guest_host_device(options, asked.devices, suggested)?
     };
@@ -120,8 +123,14 @@ pub(super) fn place(asked: &Asked<'_>, hosted: &HostedLoad) -> Result<Place, Err
     let first = &devices[0];
     if let Some(recorded) = recorded {
         let nr_requests = queue.config(&first.shape()).scheduler_depth();
-        workload = recorded.workload(options, first, nr_requests, &load.changes)?;
+        let bytes: Vec<u64> =
+            devices.iter().map(|preset| preset.shape().capacity_sectors.saturating_mul(512)).collect();
+        let device_bytes = stacks.bytes_of_first(&bytes).unwrap_or(bytes[0]);
+        workload = recorded.workload(options, (&first.name, device_bytes), nr_requests, &load.changes)?;
     }
+    stacks.place(&mut workload);
+    notices.extend(stacks.notices);
+    queue.stacks = stacks.devices;
     let guests = guests::choose(options, guest_schedulers, &workload, first, &queue, &mut notices)?;
     Ok(Place { workload, devices, guests, queue, notices })
 }
@@ -163,7 +172,7 @@ pub(super) fn settings(
     queue.io_max = io_max::limits(options, workload)?;
     queue.io_cost = io_cost::of_disks(options, workload, devices, guests.is_some())?;
     queue.io_weight = io_cost::weights(options, workload)?;
-    queue.io_latency = io_latency::of_disks(options, workload, asked.kernel.kernel, guests.is_some())?;
+    queue.io_latency = io_latency::of_disks(options, workload, devices.len(), asked.kernel.kernel, guests.is_some())?;
     queue.io_prio_class = io_prio_class::classes(options, workload, asked.kernel.kernel)?;
     let trial = Trial {
         options,

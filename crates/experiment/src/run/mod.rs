@@ -251,6 +251,7 @@ fn cannot_begin(error: RunError) -> Error {
     let field = match error {
         RunError::Config(_) => Field::Devices,
         RunError::Guests => Field::GuestSchedulers,
+        RunError::Stacks => Field::Stacks,
         RunError::Load(_) => Field::Load,
         RunError::Attribute { .. } => Field::QueueFiles,
         RunError::Tunable { .. } => Field::Tunables,

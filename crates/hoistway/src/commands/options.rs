@@ -60,6 +60,12 @@ pub(crate) struct ReplayOptions {
 pub(crate) struct SimulatedHostOptions {
     #[command(flatten)]
     pub(crate) replay: ReplayOptions,
+    /// Put a block device over others (docs/stacks.md): "/dev/md0 = raid1(/dev/sda, /dev/sdb)". Kinds: linear(A, ...),
+    /// raid0(A, B, ..., chunk=512K), raid1(A, B, ..., bitmap), raid5(A, B, C, ..., chunk=512K), raid6(A, B, C, D, ..., chunk=512K), crypt(A,
+    /// no_read_workqueue, no_write_workqueue). A member is a disk, or another stacked device. Jobs use it by its name;
+    /// --device /dev/sda=PRESET gives the device of a disk. May be given several times.
+    #[arg(long, value_name = "NAME = KIND(MEMBER, ...)")]
+    pub(crate) stack: Vec<String>,
     /// The guests' virtual disks: a built-in profile or a TOML file. [default: virtio-blk]
     #[arg(long, value_name = "PROFILE|FILE.toml")]
     pub(crate) virtual_disk: Option<String>,

@@ -43,6 +43,7 @@ mod self_replay;
 mod server;
 mod shells;
 mod small_points;
+mod stacks;
 mod support;
 mod terminal;
 mod trace;

@@ -23,6 +23,13 @@ impl Cpus {
         (has_begun || has_worked && state.next_task.is_some()).then_some(state.free_at.max(now))
     }
 
+    /// The CPU that has done all that it has to do first.
+    pub(crate) fn first_free(&self, now: Instant) -> CpuId {
+        let free_at = |state: &super::Cpu| state.free_at.max(state.interrupts_until).max(now);
+        let first = (0..).zip(&self.cpus).min_by_key(|(_, state)| free_at(state));
+        CpuId(first.map_or(0, |(number, _)| number))
+    }
+
     /// Adds work of this length to what a CPU has to do.
     pub(crate) fn add_work(&mut self, now: Instant, cpu: CpuId, time: Nanos) -> Work {
         let exit_latency = self.exit_latency(now, cpu);

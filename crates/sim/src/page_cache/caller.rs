@@ -66,7 +66,14 @@ impl Caller {
             FileOnDisk { disk: disk as usize, pages, disk_sectors, changed_in: 0, read_ahead: ReadAhead::default() }
         };
         Caller {
-            files: process.files.iter().enumerate().map(file).collect(),
+            // Files after the disks are on stacked devices, whose I/O is direct.
+            files: process
+                .files
+                .iter()
+                .enumerate()
+                .filter(|(_, disk)| (**disk as usize) < disks.len())
+                .map(file)
+                .collect(),
             invalidates: process.caching.invalidate,
             submitted_bio: None,
             outstanding: 0,

@@ -13,7 +13,7 @@ use crate::cpu::Cpus;
 use crate::disk::SimulatedDisk;
 use crate::driver::Machine;
 use crate::events::{Event, Kind};
-use crate::identity::{is_from_task, task_of};
+use crate::identity::submitting_task;
 
 /// Value of a completion's setting: its interrupt has waited behind others on the interrupted CPU.
 const WAITED_FOR_INTERRUPTS: u32 = 1;
@@ -46,7 +46,7 @@ impl<P: Probe> Simulation<'_, P> {
             (driver.take_restart(), *is_used_by_tasks, administration.waits());
         let (interrupted, place) =
             interrupt_of(&rq, driver.completion_cpu_of_command(tag), (queue, interrupts), &self.cpus);
-        let payer = rq.bios.first().filter(|bio| is_from_task(bio)).map_or(self.last_submitter, task_of);
+        let payer = rq.bios.first().and_then(submitting_task).unwrap_or(self.last_submitter);
         let cpu = if setting == REDIRECTED || !is_used_by_tasks {
             place.cpu(interrupted)
         } else {
@@ -56,9 +56,9 @@ impl<P: Probe> Simulation<'_, P> {
             self.cpus.complete_redirected(self.now, cpu);
         }
         if cpu != interrupted
-            && let Some(bio) = rq.bios.first().filter(|bio| is_from_task(bio))
+            && let Some(task) = rq.bios.first().and_then(submitting_task)
         {
-            self.tasks[task_of(bio) as usize].charge(self.now, self.cpus.redirection());
+            self.tasks[task as usize].charge(self.now, self.cpus.redirection());
         }
         self.probe.enter(disk, None);
         self.meter.begin(self.now, cpu, *section);

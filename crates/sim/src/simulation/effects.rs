@@ -58,11 +58,13 @@ impl<P: Probe> Simulation<'_, P> {
     #[inline(never)]
     pub(super) fn notify_bio_ends(&mut self) -> bool {
         let mut has_woken = false;
-        let Simulation { now, caller, disks, tasks, cpus, events, ios, page_cache, flows, .. } = self;
+        let Simulation { now, caller, disks, tasks, cpus, events, ios, page_cache, layers, flows, .. } = self;
         caller.effects.pop_ended(|bio, status| {
             if !is_from_task(bio) {
-                let machine = &mut BioEndContext { now: *now, page_cache, tasks, disks, cpus, events };
-                *ios += u64::from(machine.bio_ended(bio, status));
+                let machine = &mut BioEndContext { now: *now, page_cache, tasks, disks, cpus, events, layers, flows };
+                let ended = machine.bio_ended(bio, status);
+                *ios += u64::from(ended.counts);
+                has_woken |= ended.has_woken;
                 return;
             }
             *ios += 1;

@@ -27,6 +27,8 @@ use crate::locks::{LockMeter, SectionCost};
 use crate::page_cache::PageCache;
 use crate::scenario::{RunError, RunSpec, Scenario};
 use crate::span::Span;
+use crate::stacked_device::StackedDevice;
+use crate::stacks::Layers;
 use crate::submitter::Submitter;
 use crate::task::{Placement, Task};
 use crate::throttling::Throttling;
@@ -63,8 +65,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
             let throttling = Throttling::new(io_max, io_cost, io_latency, worker);
             disk.throttling = throttling.is_needed().then(|| Box::new(throttling));
         }
-        let tasks = tasks(scenario, spec, &cgroups, &disks)?;
-        let files = &disks[..scenario.workload.files.len()];
+        let layers = layers(scenario, &disks)?;
+        let tasks = tasks(scenario, spec, &cgroups, &disks, layers.as_deref())?;
+        let files = &disks[..scenario.file_disks()];
         Ok(Simulation {
             workload: scenario.workload,
             now: Instant::ZERO,
@@ -82,6 +85,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             last_submitter: 0,
             page_cache: PageCache::for_load(scenario.workload, files, &scenario.host).map(Box::new),
             disks,
+            layers,
             cgroups,
             host_cgroups,
             writes: &scenario.queue.writes,
@@ -95,6 +99,26 @@ impl<'a, P: Probe> Simulation<'a, P> {
             probe,
         })
     }
+}
+
+/// The stacked devices of a load.
+fn layers(scenario: &Scenario<'_>, disks: &[SimulatedDisk]) -> Result<Option<Box<Layers>>, RunError> {
+    let (stacks, workload) = (&scenario.queue.stacks, scenario.workload);
+    if stacks.is_empty() {
+        return Ok(None);
+    }
+    let first = scenario.file_disks();
+    let buffers = |process: &&hoistway_load::Process| !process.caching.direct;
+    let is_buffered = workload
+        .processes
+        .iter()
+        .filter(buffers)
+        .any(|process| process.files.iter().any(|&file| file as usize >= first));
+    let is_complete = first + StackedDevice::outermost(stacks).count() == workload.files.len();
+    if is_buffered || !is_complete || scenario.guests.is_some() {
+        return Err(RunError::Stacks);
+    }
+    Ok(Some(Layers::over(stacks, disks, workload.processes.len())))
 }
 
 /// Separates the random streams of disks.
@@ -184,6 +208,7 @@ fn tasks(
     spec: &RunSpec,
     cgroups: &Cgroups,
     disks: &[SimulatedDisk],
+    layers: Option<&Layers>,
 ) -> Result<Vec<Task>, RunError> {
     let mut tasks = Vec::with_capacity(scenario.workload.processes.len());
     let mut first_cpus = FirstCpus::new(spec.seed, scenario.queue.cpus);
@@ -191,10 +216,13 @@ fn tasks(
         scenario.guests.is_none() && scenario.queue.poll_queues > 0 && !disks.iter().any(|disk| disk.queue.is_legacy());
     for (number, process) in (0..).zip(&scenario.workload.processes) {
         let capacity = |file: usize| {
-            let disk = process.files.get(file).map_or(0, |&disk| disk as usize);
-            disks[disk].driver.shape().capacity_sectors * 512
+            let disk = process.files.get(file).map_or(0, |&disk| disk);
+            let stacked = layers.and_then(|layers| layers.capacity_of(disk));
+            stacked.unwrap_or_else(|| disks[disk as usize].driver.shape().capacity_sectors) * 512
         };
         let generator = process.generator(number, spec.seed, capacity)?;
+        let disks_below = |&file: &u32| layers.map_or(&[][..], |layers| layers.disks_below(file)).iter().copied();
+        let below: Vec<u32> = process.files.iter().flat_map(disks_below).collect();
         let cgroup = process.standing.cgroup.as_deref().and_then(|path| cgroups.find(path)).unwrap_or(CgroupId::ROOT);
         // Each process of a guest runs on one CPU, assigned in turn.
         let guest_cpu = scenario.guests.as_ref().map(|_| [number % u32::from(scenario.queue.cpus)]);
@@ -205,12 +233,18 @@ fn tasks(
             cpu,
             cgroup,
             priority: cgroups.priority(cgroup, &scenario.queue.io_prio_class, disks),
-            polls: process.issue.polls && can_poll,
+            polls: process.issue.polls && can_poll && below.is_empty(),
             seed: spec.seed,
             runtime: scenario.runtime,
         };
-        let submitter = |disk: u32| Submitter::new(&disks[disk as usize].queue, Sleeper::Task(number).waiter());
-        tasks.push(Task::new(process, generator, submitter, &placement));
+        let submitter = |file: u32| {
+            // Bios for a stacked device never reach a queue as they are.
+            let disk = layers.and_then(|layers| layers.disks_below(file).first()).copied().unwrap_or(file);
+            Submitter::new(&disks[disk as usize].queue, Sleeper::Task(number).waiter())
+        };
+        let mut task = Task::new(process, generator, submitter, &placement);
+        below.into_iter().for_each(|disk| task.add_disk_below(disk, submitter(disk)));
+        tasks.push(task);
     }
     Ok(tasks)
 }

@@ -22,7 +22,23 @@ impl TaskDisk {
     }
 }
 
+/// The index of a disk that is none of the process's devices.
+const BELOW: u8 = u8::MAX;
+
 impl Task {
+    /// Adds a disk below a stacked device that the task uses.
+    pub(crate) fn add_disk_below(&mut self, disk: u32, submitter: Submitter) {
+        self.has_detour = true;
+        self.other_disks.push(TaskDisk { device: BELOW, disk, submitter });
+    }
+
+    /// Switches to one of its disks.
+    pub(crate) fn switch_to(&mut self, disk: u32) {
+        if self.current_disk.disk != disk {
+            self.switch_to_disk(|task_disk| task_disk.disk == disk);
+        }
+    }
+
     /// The disks that the task uses.
     pub(crate) fn disks(&self) -> impl Iterator<Item = u32> {
         std::iter::once(&self.current_disk).chain(&self.other_disks).map(|task_disk| task_disk.disk)

@@ -137,15 +137,14 @@ impl Recorded {
         if preset.shape().rotational { preset } else { preset.with_capacity_of(self.program.end_bytes) }
     }
 
-    /// The load that replays the program with `changes` on this device, whose queue has `nr_requests`.
+    /// The load that replays the program with `changes` on a device with this name and size, whose queue has `nr_requests`.
     pub(crate) fn workload(
         &self,
         options: &Options<'_>,
-        preset: &Preset,
+        (device, device_bytes): (&str, u64),
         nr_requests: u32,
         changes: &[Change],
     ) -> Result<Load, Error> {
-        let device_bytes = preset.shape().capacity_sectors.saturating_mul(512);
         let end_bytes = self.program.end_bytes;
         let mut replay =
             ReplayOptions { changes: changes.to_vec(), queue_depth: nr_requests, device_bytes, ..self.replay.clone() };
@@ -155,7 +154,7 @@ impl Recorded {
                 let problem = format!(
                     "the recording has addresses up to {end_gb:.1} GB, but the device {} has {device_gb:.1} GB (expected a larger device, \
                      or addresses scaled down with {})",
-                    preset.name,
+                    device,
                     options.name(Field::ScaleToFit)
                 );
                 return Err(Error::new(Field::Load, problem));

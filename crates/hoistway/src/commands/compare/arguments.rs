@@ -31,6 +31,7 @@ use crate::commands::outputs::{Format, JudgingOptions, OutputOptions};
 ///   hoistway compare incident.gz --window 10s..40s --recorded-under bfq --focus postgres:read:p99
 ///   hoistway compare my-load.fio --io-max "backup wbps=10485760" --io-prio-class "backup idle"
 ///   hoistway compare polled.fio --device intel-p4800x-375gb --read-queues 4 --poll-queues 2
+///   hoistway compare backup-beside-oltp --stack "/dev/md0 = raid1(/dev/sda, /dev/sdb)"
 ///   hoistway compare two-disks.fio --device hgst-he10-8tb --shared-tags --schedulers none,bfq
 ///   hoistway compare guests --guest-schedulers none,bfq --schedulers bfq --guest-weight /dev/vda=300
 ///   hoistway compare my-load.fio --focus "wal:sync:p99*2" --focus backends:read:p99

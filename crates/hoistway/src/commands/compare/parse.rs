@@ -43,6 +43,7 @@ pub(crate) fn common(
 ) -> Result<Comparison> {
     Ok(Comparison {
         replay: replay(&host_options.replay)?,
+        stacks: host_options.stack.clone(),
         cpus: host_options.cpus,
         memory_bytes: host_options.memory,
         sysctls: parse_each(&host_options.sysctl, sysctl)?,

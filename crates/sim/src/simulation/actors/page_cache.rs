@@ -26,7 +26,7 @@ impl<P: Probe> Simulation<'_, P> {
     /// Schedules the periodic runs of flushers, which look for old pages.
     pub(super) fn schedule_periodic_flushers(&mut self) {
         if self.page_cache.is_some() {
-            for disk in 0..self.workload.files.len() as u32 {
+            for disk in 0..self.workload.files.len().min(self.disks.len()) as u32 {
                 self.events.push(self.now + FLUSHER_INTERVAL, flusher_event(disk).with_setting(PERIODIC));
             }
         }
@@ -128,7 +128,7 @@ impl<P: Probe> Simulation<'_, P> {
 impl BioEndContext<'_> {
     /// A part of a bio of the page cache has completed: wakes the processes that waited for it.
     pub(super) fn bio_of_page_cache_ended(&mut self, bio: &Bio, status: Status) {
-        let BioEndContext { now, page_cache: Some(cache), tasks, disks, cpus, events } = self else { return };
+        let BioEndContext { now, page_cache: Some(cache), tasks, disks, cpus, events, .. } = self else { return };
         let now = *now;
         cache.bio_ended(now, bio, status, tasks, |task, was_throttled| {
             if was_throttled {
