@@ -4,6 +4,7 @@
 mod altered;
 mod bfq;
 mod cfq;
+mod claims;
 mod consistency;
 mod kyber;
 mod legacy_front;

@@ -3,8 +3,13 @@
 //! Used by: `sweep`, `load`; crates `hoistway`, `evidence`.
 //! Tests: `crates/experiment/tests/verdicts.rs`, `crates/hoistway/tests/cli/scenarios.rs`.
 
+use std::collections::BTreeMap;
+
 use hoistway_answer::FigureName;
+use hoistway_device::Preset;
 use serde::Deserialize;
+
+use crate::comparison::Profile;
 
 /// The name of a scenario with its job file and its page.
 macro_rules! scenario {
@@ -18,7 +23,7 @@ macro_rules! scenario {
 }
 
 /// All scenarios.
-const FILES: [(&str, &str, &str); 23] = [
+const FILES: [(&str, &str, &str); 26] = [
     scenario!("desktop-freeze"),
     scenario!("database"),
     scenario!("compaction"),
@@ -42,6 +47,9 @@ const FILES: [(&str, &str, &str); 23] = [
     scenario!("container-storm"),
     scenario!("surveillance"),
     scenario!("etcd-beside-pods"),
+    scenario!("column-store"),
+    scenario!("bursts"),
+    scenario!("bonnie"),
 ];
 
 /// The name of the bundled example, which is not a scenario: it runs if no load is named.
@@ -69,6 +77,9 @@ pub struct Page {
     pub tags: Vec<String>,
     /// A device that is typical for it.
     pub device: String,
+    /// What differs from that preset: values by section and key, such as `flash.fua_blocks_reads`.
+    #[serde(default)]
+    pub device_changes: BTreeMap<String, toml::Value>,
     /// Schedulers of its guests, if it runs in guests.
     #[serde(default)]
     pub guest_schedulers: Vec<String>,
@@ -85,6 +96,34 @@ pub struct Page {
     pub reports: String,
     /// What to vary.
     pub try_also: Vec<String>,
+}
+
+impl Page {
+    /// The device in words: the preset, and what differs from it.
+    #[must_use]
+    pub fn device_in_words(&self) -> String {
+        let changes: Vec<String> = self.device_changes.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        if changes.is_empty() { self.device.clone() } else { format!("{} with {}", self.device, changes.join(" and ")) }
+    }
+
+    /// The device, with what differs from the preset.
+    ///
+    /// # Panics
+    /// If there is no such preset, section or key, which a test of all pages excludes.
+    #[must_use]
+    pub fn device_profile(&self) -> Profile {
+        if self.device_changes.is_empty() {
+            return Profile::Named(self.device.clone());
+        }
+        let text = Preset::builtin_toml(&self.device).expect("the device of a page is built in");
+        let mut preset: toml::Table = text.parse().expect("a built-in preset is TOML");
+        for (path, value) in &self.device_changes {
+            let (section, key) = path.split_once('.').expect("a change names a section and a key");
+            let section = preset.get_mut(section).and_then(toml::Value::as_table_mut);
+            section.expect("the preset has this section").insert(key.to_owned(), value.clone());
+        }
+        Profile::Text { name: self.device_in_words(), text: preset.to_string() }
+    }
 }
 
 /// The names, in the order of the list.

@@ -33,9 +33,12 @@ const OURS: &[OurFile] = files! {
     "data/options.fio", 256;
     "data/suse-cfq-dd.fio", 0;
     "../../experiment/scenarios/backup-beside-oltp.fio", 64;
+    "../../experiment/scenarios/bonnie.fio", 64;
     "../../experiment/scenarios/boot.fio", 256;
+    "../../experiment/scenarios/bursts.fio", 64;
     "../../experiment/scenarios/checkpoint-restore.fio", 512;
     "../../experiment/scenarios/collection-deadline.fio", 64;
+    "../../experiment/scenarios/column-store.fio", 65536;
     "../../experiment/scenarios/compaction.fio", 256;
     "../../experiment/scenarios/container-storm.fio", 256;
     "../../experiment/scenarios/database.fio", 64;

@@ -65,7 +65,7 @@ impl<'a> Variant<'a> {
     /// The variant in a sentence, without its setup: `mq-deadline with fifo_batch=4 and nr_requests=64`.
     pub fn in_words(&self) -> String {
         let tunables: Vec<String> = self.first().variant.own_settings().iter().map(setting_text).collect();
-        let front = if self.first().front == Front::Legacy { " (legacy)" } else { "" };
+        let front = mark(self.first());
         match &tunables[..] {
             // The label may end with a number, which is kept.
             [] if self.first().variant.settings.is_empty() => self.label.clone(),
@@ -108,12 +108,19 @@ fn same_setting(a: &Run, b: &Run) -> bool {
     a.scheduler == b.scheduler && a.front == b.front && a.tunables == b.tunables && a.variant == b.variant
 }
 
-/// The label of a run. A scheduler on the single-queue block layer is marked `(legacy)`: compared with multi-queue ones, its figures
-/// include the difference between the two block layers.
+/// The label of a run, with its mark.
 fn run_label(run: &Run) -> String {
+    format!("{}{}", run_name(run), mark(run))
+}
+
+/// What distinguishes a scheduler from one that a kernel of today has. One on the single-queue block layer is marked `(legacy)`: compared
+/// with multi-queue ones, its figures include the difference between the two block layers. One that no kernel has is marked
+/// `(unverified)`: no kernel was recorded that decides as it does here.
+fn mark(run: &Run) -> &'static str {
     match run.front {
-        Front::Mq => run_name(run).to_owned(),
-        Front::Legacy => format!("{} (legacy)", run_name(run)),
+        Front::Legacy => " (legacy)",
+        Front::Mq if run.research.is_some() => " (unverified)",
+        Front::Mq => "",
     }
 }
 

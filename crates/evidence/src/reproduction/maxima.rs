@@ -24,14 +24,14 @@ pub(super) const MAXIMA: Table = Table {
 
 const STORY: &str = "All cells are predictions: neither device was fitted to a longest latency. Published are single extremes of two \
                      hours; here they are means over three runs of half an hour on the disk and of half a minute on the SSD, so that \
-                     an error of half is claimed. Where the article speaks of seconds, a third of it is claimed. For none on the disk \
-                     it says 20 ms more than kyber. The 35 to 50 ms of four schedulers on the SSD stand for 42.5.";
+                     a factor of two is claimed, or less where half of the difference to none's would be missed by it. For none on the disk it says 20 ms more than kyber. The 35 to 50 ms of four \
+                     schedulers on the SSD stand for 42.5. The bursts of the single queue's schedulers on the disk are missed: \
+                     nothing in the model stops a disk for seconds; the sentence is garbled and was read from its context. Under \
+                     cfq on the SSD the longest wait is a rare event that needs more than half a minute. Under kyber on the SSD a \
+                     write waits while the depth of writes falls.";
 
-/// Relative error that is claimed of an extreme.
-const TOLERANCE: f64 = 0.5;
-/// Longer ones, ms, are orders of magnitude, and at least this part of them is claimed.
-const SECONDS_MS: f64 = 1000.0;
-const PART: f64 = 1.0 / 3.0;
+/// The factor that is claimed of an extreme.
+const FACTOR: f64 = 2.0;
 
 /// A longest latency in the article's text.
 #[derive(Deserialize)]
@@ -73,16 +73,18 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
         let comparison =
             Comparison { runtime_ns: Some(setting.duration_from_s(settled_s, 7200)), ..article.comparison() };
         let outputs = run(comparison, &schedulers, &[], setting)?;
+        let none = schedulers.iter().position(|&scheduler| scheduler == "none").expect("the table has none");
         for row in of_device {
             let index = schedulers.iter().position(|&scheduler| scheduler == row.scheduler).expect("it is one of them");
-            let judgement = if row.max_ms >= SECONDS_MS {
-                Judgement::AtLeast(PART * row.max_ms)
-            } else {
-                Judgement::Error(TOLERANCE)
-            };
             let column = format!("{}, longest ms", if row.dir == "all" { "reads and writes" } else { &row.dir });
             let ours = longest_ms(&outputs[index], &row.dir);
-            cells.push(Cell::new(format!("{name}, {}", row.scheduler), column, ours, Some(row.max_ms), judgement));
+            let published_of_none =
+                rows.iter().find(|none| none.scheduler == "none" && none.device == row.device && none.dir == row.dir);
+            let judgement =
+                Judgement::factor_within_effect(FACTOR, row.max_ms, published_of_none.map(|none| none.max_ms));
+            let cell = Cell::new(format!("{name}, {}", row.scheduler), column, ours, Some(row.max_ms), judgement);
+            let is_none = row.scheduler == "none";
+            cells.push(if is_none { cell } else { cell.beside(longest_ms(&outputs[none], &row.dir)) });
         }
     }
     Ok(cells)
@@ -95,7 +97,7 @@ mod tests {
     #[test]
     fn rows_of_a_scheduler_follow_each_other_and_every_extreme_is_positive() {
         let rows = rows();
-        assert_eq!(rows.len(), 15);
+        assert_eq!(rows.len(), 18);
         for device in ["hdd", "ssd"] {
             let mut schedulers: Vec<&str> =
                 rows.iter().filter(|row| row.device == device).map(|row| row.scheduler.as_str()).collect();

@@ -26,6 +26,8 @@ mod low_latency;
 mod maxima;
 mod one_drive;
 mod prose;
+mod published_readers;
+mod reads;
 mod repeats;
 mod research;
 mod runs;
@@ -83,6 +85,7 @@ pub const TABLES: &[Table] = &[
     prose::INTERFERENCE,
     prose::DEEP_READER,
     writers::WRITERS,
+    reads::READS,
     kyber_space::KYBER_SPACE,
     throughput::THROUGHPUT,
     locks::LOCKS,

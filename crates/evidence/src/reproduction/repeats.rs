@@ -42,7 +42,12 @@ fn means(runs: &[Vec<Cell>]) -> Vec<Cell> {
         let values: Vec<f64> = runs.iter().map(|cells| cells[index].ours).collect();
         let ours = stats::mean(&values).unwrap_or(cell.ours);
         let interval = stats::half_width(&values).map(|half| half / ours.abs()).filter(|interval| interval.is_finite());
-        Cell { interval, ..Cell::new(&cell.row, &cell.column, ours, cell.published, cell.judgement) }
+        let mean = Cell { interval, ..Cell::new(&cell.row, &cell.column, ours, cell.published, cell.judgement) };
+        let without: Option<Vec<f64>> = runs.iter().map(|cells| cells[index].without).collect();
+        match without.as_deref().and_then(stats::mean) {
+            Some(without) => mean.beside(without),
+            None => mean,
+        }
     };
     first.iter().enumerate().map(mean).collect()
 }

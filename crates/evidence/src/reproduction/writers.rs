@@ -1,11 +1,11 @@
 //! Table `icpe24-writers`: readers beside writers on eight drives, the rates of the writers included.
 
-use hoistway_measure::fio::DirectionStats;
-use serde::Deserialize;
+use hoistway_measure::fio::{DirectionStats, Output};
 
 use super::cell::{Cell, Judgement};
 use super::heatmaps::{DRIVE, SCHEDULERS, on_study_host};
 use super::prose::{eight_drives, variables_beside};
+use super::published_readers::{row_of, rows};
 use super::runs::{Setting, of_job, p99_us, run};
 use super::{Table, Unknown};
 use crate::halves::is_judged;
@@ -55,32 +55,6 @@ const FIGURES: [(&str, &str, &str, [&str; 2]); 3] = [
     ),
 ];
 
-/// A published row.
-#[derive(Deserialize)]
-struct Row {
-    figure: String,
-    scheduler: String,
-    background_apps: u32,
-    fg_iops: f64,
-    fg_clat_p50_us: f64,
-    fg_clat_p99_us: f64,
-    bg_iops_total: f64,
-}
-
-impl Row {
-    /// Its name, which decides whether it judges.
-    fn name(&self) -> String {
-        format!("{} {} {}", self.figure, self.scheduler, self.background_apps)
-    }
-}
-
-/// The published rows with writers.
-fn rows() -> Vec<Row> {
-    let csv = include_str!("../../published/icpe24_reads_beside_writers.csv");
-    let rows = csv::Reader::from_reader(csv.as_bytes()).into_deserialize();
-    rows.map(|row| row.expect("a test reads the bundled tables")).filter(|row: &Row| row.background_apps > 0).collect()
-}
-
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     let rows = rows();
     let mut cells = Vec::new();
@@ -94,28 +68,31 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
             };
             let outputs = run(comparison, &SCHEDULERS, &variables_beside(writers), setting)?;
             for (scheduler, output) in SCHEDULERS.iter().zip(&outputs) {
-                let row = rows
-                    .iter()
-                    .find(|row| row.figure == figure && row.scheduler == *scheduler && row.background_apps == writers)
-                    .expect("a test looks for the rows");
+                let row = row_of(&rows, figure, scheduler, writers).expect("a test looks for the rows");
                 let judgement =
                     if is_judged(&row.name()) { Judgement::Error(TOLERANCE) } else { Judgement::Calibration };
-                let read: &DirectionStats = &of_job(output, reader).next().expect("a load has a reader").read;
-                let written: f64 = of_job(output, writer).map(|job| job.write.iops).sum();
-                let figures = [
-                    ("reader, IOPS", read.iops, row.fg_iops),
-                    ("reader, median us", p50_us(read), row.fg_clat_p50_us),
-                    ("reader, p99 us", p99_us(read), row.fg_clat_p99_us),
-                    ("writers, IOPS", written, row.bg_iops_total),
-                ];
-                cells.extend(figures.map(|(column, ours, published)| {
-                    let name = format!("{figure}, {writers} writers, {scheduler}");
-                    Cell::new(name, column, ours, Some(published), judgement)
-                }));
+                let ours_here = ours(output, reader, writer);
+                let of_none = ours(&outputs[0], reader, writer);
+                let published = [row.fg_iops, row.fg_clat_p50_us, row.fg_clat_p99_us, row.bg_iops_total];
+                let name = format!("{figure}, {writers} writers, {scheduler}");
+                for (index, column) in COLUMNS.into_iter().enumerate() {
+                    let cell = Cell::new(&name, column, ours_here[index], Some(published[index]), judgement);
+                    cells.push(if *scheduler == "none" { cell } else { cell.beside(of_none[index]) });
+                }
             }
         }
     }
     Ok(cells)
+}
+
+/// The figures of a run.
+const COLUMNS: [&str; 4] = ["reader, IOPS", "reader, median us", "reader, p99 us", "writers, IOPS"];
+
+/// The figures in the order of [`COLUMNS`].
+fn ours(output: &Output, reader: &str, writer: &str) -> [f64; 4] {
+    let read: &DirectionStats = &of_job(output, reader).next().expect("a load has a reader").read;
+    let written: f64 = of_job(output, writer).map(|job| job.write.iops).sum();
+    [read.iops, p50_us(read), p99_us(read), written]
 }
 
 /// The median latency, us.

@@ -21,14 +21,15 @@ fn the_document_has_the_keys_that_readers_count_on() {
     assert_eq!(document["format"], "hoistway-reproduction/2");
     let csv = std::fs::read_to_string(csv).unwrap();
     assert_eq!(csv.lines().count(), 1 + 4, "{csv}");
-    assert!(csv.starts_with("table,row,column,here,published,error,claim\nsuse-dd,"), "{csv}");
+    assert!(csv.starts_with("table,row,column,here,published,error,claim,without\nsuse-dd,"), "{csv}");
     let table = &document["tables"][0];
     assert_eq!(table["name"], "suse-dd");
     let cells = table["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 4);
     for cell in cells {
         let keys: Vec<&String> = cell.as_object().unwrap().keys().collect();
-        let expected = ["row", "column", "ours", "interval", "published", "error", "calibration", "claim", "holds"];
+        let expected =
+            ["row", "column", "ours", "interval", "published", "error", "calibration", "claim", "holds", "without"];
         assert_eq!(keys.len(), expected.len(), "{cell}");
         assert!(expected.iter().all(|key| cell.get(key).is_some()), "{cell}");
     }
@@ -50,4 +51,13 @@ fn tables_of_schedulers_outside_linux_are_made_only_on_request() {
     }
     let folder = tempdir().unwrap();
     refused(folder.path(), &["reproduce", "reseach"], &["reseach", "expected research, or one of", "research-k2"]);
+}
+
+#[test]
+fn rows_are_selected_by_a_part_of_their_name_and_an_unknown_one_is_refused_with_the_known_ones() {
+    let text = printed(&["reproduce", "axboe-contention", "--row", "alone"]);
+    assert!(text.contains("single dispatcher alone") && !text.contains("before  "), "{text}");
+    let expected = ["--row floppy", "axboe-contention", "single dispatcher alone; after"];
+    refused(tempdir().unwrap().path(), &["reproduce", "axboe-contention", "--row", "floppy"], &expected);
+    refused(tempdir().unwrap().path(), &["reproduce", "--row", "alone"], &["required arguments", "<NAMES>"]);
 }

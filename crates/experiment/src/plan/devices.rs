@@ -11,6 +11,7 @@ use crate::comparison::fields::Field;
 use crate::comparison::{Devices, Profile};
 use crate::load::recording::{Recorded, SeenDevice};
 use crate::nearest;
+use crate::scenarios::Page;
 
 /// The default device.
 const DEFAULT: &str = "intel-s3520-1600gb";
@@ -22,6 +23,8 @@ pub(crate) enum Suggested<'a> {
     None,
     /// A preset.
     Named(&'a str),
+    /// That of a bundled load.
+    Bundled(&'a Page),
     /// What a recording shows of its device.
     Seen(&'a Recorded),
 }
@@ -79,17 +82,21 @@ fn common_device(
     if let Some(profile) = &requested.common {
         return Ok((preset(profile, options.environment)?, Vec::new()));
     }
+    let option = options.name(Field::Devices);
+    let notice = |name: &str| format!("No {option} given; using {name} (see `hoistway devices`).");
     let name = match suggested {
         Suggested::Seen(recorded) => match recorded.seen_device() {
             Some(SeenDevice { preset, notices }) => return Ok((preset.clone(), notices.clone())),
             None => recorded.suggested_device_class(),
         },
+        Suggested::Bundled(page) => {
+            let device = preset(&page.device_profile(), options.environment)?;
+            return Ok((device, vec![notice(&page.device_in_words())]));
+        }
         Suggested::Named(name) => name,
         Suggested::None => DEFAULT,
     };
-    let option = options.name(Field::Devices);
-    let notice = format!("No {option} given; using {name} (see `hoistway devices`).");
-    Ok((preset(&name.into(), options.environment)?, vec![notice]))
+    Ok((preset(&name.into(), options.environment)?, vec![notice(name)]))
 }
 
 /// The device of each file of the load that is a disk.

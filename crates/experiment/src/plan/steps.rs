@@ -105,8 +105,8 @@ pub(super) fn place(asked: &Asked<'_>, hosted: &HostedLoad) -> Result<Place, Err
         Some(recorded) => Suggested::Seen(recorded),
         None => {
             let by_name = load.rates.as_ref().and_then(Rates::suggested_device_class);
-            let of_page = load.page.as_ref().map(|page| page.device.as_str());
-            of_page.or(by_name).map_or(Suggested::None, Suggested::Named)
+            let of_page = load.page.as_ref().map(Suggested::Bundled);
+            of_page.unwrap_or_else(|| by_name.map_or(Suggested::None, Suggested::Named))
         }
     };
     let (devices, mut notices) = if guest_schedulers.is_empty() {

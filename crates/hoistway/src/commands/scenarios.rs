@@ -92,7 +92,7 @@ fn described(name: &str, scenario: &Scenario, width: usize) -> String {
     for (title, paragraph) in chapters {
         text += &format!("\n{title}\n{}", wrapped(paragraph, width, 2));
     }
-    text += &format!("\nDevice\n  {} (another one: --device)\n", page.device);
+    text += &format!("\nDevice\n{}", wrapped(&format!("{} (another one: --device)", page.device_in_words()), width, 2));
     text += &format!("\nIn one figure\n{}", wrapped(&figure_in_words(&page.focus), width, 2));
     text += &format!("\nTry\n  hoistway compare {name}\n");
     for command in &page.try_also {

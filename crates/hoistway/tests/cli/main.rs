@@ -17,6 +17,7 @@ mod fio_readers;
 mod fio_run;
 mod fleet;
 mod formats;
+mod founding_texts;
 mod guests;
 mod host;
 #[path = "../../../linux/tests/support/mod.rs"]

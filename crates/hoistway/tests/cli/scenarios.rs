@@ -18,7 +18,7 @@ fn names() -> Vec<String> {
 #[test]
 fn every_scenario_runs_under_every_scheduler_of_the_kernel_and_ends_with_a_sentence_about_its_figure() {
     let names = names();
-    assert_eq!(names.len(), 23);
+    assert_eq!(names.len(), 26);
     for name in names {
         let text = printed(&["compare", &name, "--runtime", "1s", "--ramp", "100ms", "--format", "json"]);
         let document: Value = serde_json::from_str(&text).unwrap();

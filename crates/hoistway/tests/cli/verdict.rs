@@ -317,7 +317,7 @@ fn a_verdict_does_not_advise_what_the_kernel_lacks() {
         );
         let conclusion = document["conclusion"].as_array().unwrap();
         let named: Vec<_> = conclusion.iter().filter(|line| line.to_string().contains("k2")).collect();
-        let expected = "If the kernel had it, k2 (RTSS 2019) would be better: ";
+        let expected = "If the kernel had it, k2 (unverified, RTSS 2019) would be better: ";
         assert!(named.len() == 1 && named[0].as_str().unwrap().contains(expected), "{schedulers}: {conclusion:#?}");
     }
 }

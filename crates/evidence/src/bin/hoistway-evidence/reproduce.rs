@@ -18,6 +18,7 @@ use hoistway_terminal::output::{DocumentFormat as Format, Output};
 /// Examples:
 ///   hoistway reproduce --list
 ///   hoistway reproduce habr-ssd habr-nvme
+///   hoistway reproduce habr-ssd --row kyber
 ///   hoistway reproduce habr-nvme --sensitivity
 ///   hoistway reproduce research
 ///   hoistway reproduce --format markdown --cells docs/internals/reproduction.csv > docs/internals/reproduction.md
@@ -26,6 +27,9 @@ use hoistway_terminal::output::{DocumentFormat as Format, Output};
 pub(crate) struct Arguments {
     /// Names of tables, or research for tables of schedulers that Linux does not have. [default: all except research]
     names: Vec<String>,
+    /// Print only rows whose names contain this text. The whole table is simulated nevertheless.
+    #[arg(long, value_name = "TEXT", requires = "names", conflicts_with = "sensitivity")]
+    row: Option<String>,
     /// List the tables and run nothing.
     #[arg(long, conflicts_with_all = ["names", "full", "sensitivity", "format"])]
     list: bool,
@@ -59,6 +63,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let mut reproduced = Vec::with_capacity(tables.len());
     for table in &tables {
         let mut cells = table.reproduce(length)?;
+        if let Some(text) = &arguments.row {
+            select_rows(&mut cells, text)?;
+        }
         if arguments.sensitivity {
             cells.sensitivity = table.sensitivity(length)?;
         }
@@ -98,6 +105,17 @@ fn select_tables(names: &[String]) -> Result<Vec<&'static Table>> {
         tables.push(table);
     }
     Ok(tables)
+}
+
+/// Keeps the rows whose names contain this text.
+fn select_rows(table: &mut Reproduced, text: &str) -> Result<()> {
+    let mut known: Vec<String> = table.cells.iter().map(|cell| cell.row.clone()).collect();
+    known.dedup();
+    table.cells.retain(|cell| cell.row.contains(text));
+    if table.cells.is_empty() {
+        bail!("--row {text}: no row of {} contains it (expected a part of {})", table.name, known.join("; "));
+    }
+    Ok(())
 }
 
 /// The cells as a matrix with a header; `None` if any cell has a published value or a claim.
@@ -226,10 +244,11 @@ fn render_text(table: &Table, cells: &Reproduced, width: usize) -> String {
 /// All cells, a line each.
 fn cells_as_csv(tables: &[&Table], reproduced: &[Reproduced]) -> Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(["table", "row", "column", "here", "published", "error", "claim"])?;
+    writer.write_record(["table", "row", "column", "here", "published", "error", "claim", "without"])?;
     for (table, cells) in tables.iter().zip(reproduced) {
         for cell in &cells.cells {
-            writer.write_record([table.name.to_owned()].iter().chain(&texts(cell)))?;
+            let without = cell.without.map(figure).unwrap_or_default();
+            writer.write_record([table.name.to_owned()].iter().chain(&texts(cell)).chain([&without]))?;
         }
     }
     Ok(String::from_utf8(writer.into_inner()?)?)

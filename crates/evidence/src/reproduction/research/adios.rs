@@ -19,8 +19,9 @@ pub(in crate::reproduction) const ADIOS: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "The loads are two bundled ones. The criteria were chosen here: reads that someone waits for are no slower \
-                     than under mq-deadline, and throughput is at least 90 % of that under mq-deadline.";
+const STORY: &str = "The loads are two bundled ones. The criteria were chosen here: the p99 of reads that someone waits for is \
+                     at most 95 % of that under mq-deadline; that throughput is at least 90 % of it holds for mq-deadline itself. \
+                     adios is unverified: its rules were checked on no kernel.";
 
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     let mut cells = Vec::new();
@@ -35,8 +36,8 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
         let latency = adios.p99_us(job) / mq_deadline.p99_us(job);
         let throughput = adios.all_bytes_per_second() / mq_deadline.all_bytes_per_second();
         let column = format!("p99 of reads of {job} over mq-deadline's");
-        cells.push(Cell::new(scenario, column, latency, None, Judgement::AtMost(1.0)));
-        cells.push(Cell::new(scenario, "throughput over mq-deadline's", throughput, None, Judgement::AtLeast(0.9)));
+        cells.push(Cell::ratio(scenario, column, latency, None, Judgement::AtMost(0.95)));
+        cells.push(Cell::ratio(scenario, "throughput over mq-deadline's", throughput, None, Judgement::AtLeast(0.9)));
     }
     Ok(cells)
 }

@@ -63,8 +63,9 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
             let at_default = &bounded[BOUNDS.iter().position(|&bound| bound == 32).unwrap_or_default()];
             for (name, run) in schedulers.iter().zip(linux).filter(|_| !others.is_empty()) {
                 let over = run.p99_9_us("urgent") / at_default.p99_9_us("urgent");
-                let judgement = if *name == "mq-deadline" { Judgement::None } else { Judgement::AtLeast(1.0) };
-                cells.push(Cell::new(&row, format!("p99.9 of {name} over k2's at its default"), over, None, judgement));
+                let judgement = if *name == "mq-deadline" { Judgement::None } else { Judgement::AtLeast(1.1) };
+                let column = format!("p99.9 of {name} over k2's at its default");
+                cells.push(Cell::ratio(&row, column, over, None, judgement));
             }
         }
     }
@@ -83,14 +84,14 @@ fn best_bound(row: &str, none: &RunFigures, bounded: &[RunFigures], published: f
         return Vec::new();
     };
     vec![
-        Cell::new(
+        Cell::ratio(
             row,
             "p99.9 of none over k2's at the best bound",
             gained(best),
             Some(published),
             Judgement::AtLeast(least),
         ),
-        Cell::new(row, "background of none over k2's there", lost(best), Some(LOSS_MAX), Judgement::AtMost(LOSS_MAX)),
+        Cell::ratio(row, "background of none over k2's there", lost(best), Some(LOSS_MAX), Judgement::AtMost(LOSS_MAX)),
     ]
 }
 
@@ -120,7 +121,7 @@ fn saturating_bounds(setting: Setting) -> Result<Vec<Cell>, Error> {
         Cell::new(row, "p99.9 by bound: R^2 of a line", r_squared, None, Judgement::AtLeast(0.95)),
     ];
     let least_flat = flat[1..].iter().map(total).fold(f64::INFINITY, f64::min);
-    cells.push(Cell::new(
+    cells.push(Cell::ratio(
         row,
         "throughput from a bound of 128 on, least over most",
         least_flat / most,
@@ -131,7 +132,7 @@ fn saturating_bounds(setting: Setting) -> Result<Vec<Cell>, Error> {
     for pair in rising[..5].windows(2).zip(RISING.windows(2)) {
         let ([lower, upper], [from, to]) = pair else { continue };
         let column = format!("throughput at {to} over that at {from}");
-        cells.push(Cell::new(row, column, total(upper) / total(lower), None, Judgement::AtLeast(1.4)));
+        cells.push(Cell::ratio(row, column, total(upper) / total(lower), None, Judgement::AtLeast(1.4)));
     }
     cells.push(Cell::new(
         row,
@@ -168,8 +169,14 @@ fn without_real_time(setting: Setting) -> Result<Vec<Cell>, Error> {
     let throughput = k2.iops("background") / none.iops("background");
     let latency = k2.mean_us("background") / none.mean_us("background");
     Ok(vec![
-        Cell::new(row, "throughput over that of none with nr_requests=32", throughput, None, Judgement::NearOne(0.03)),
-        Cell::new(row, "mean latency over that", latency, None, Judgement::NearOne(0.05)),
+        Cell::ratio(
+            row,
+            "throughput over that of none with nr_requests=32",
+            throughput,
+            None,
+            Judgement::NearOne(0.03),
+        ),
+        Cell::ratio(row, "mean latency over that", latency, None, Judgement::NearOne(0.05)),
     ])
 }
 

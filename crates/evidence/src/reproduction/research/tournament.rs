@@ -4,8 +4,7 @@ use super::{DRIVE, RunFigures, comparison_of_jobs, run_schedulers, tunable};
 use crate::reproduction::Table;
 use crate::reproduction::cell::{Cell, Judgement};
 use crate::reproduction::runs::{Setting, load};
-use hoistway_device::Preset;
-use hoistway_experiment::{Comparison, Devices, Error, Profile, scenarios};
+use hoistway_experiment::{Comparison, Devices, Error, scenarios};
 
 pub(in crate::reproduction) const TOURNAMENT: Table = Table {
     name: "research-tournament",
@@ -20,7 +19,7 @@ pub(in crate::reproduction) const TOURNAMENT: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "Nothing is judged. Jain's index is that of bytes over what is due to each job: 1 if each has its share, 1/n if \
+const STORY: &str = "Nothing is judged. What no kernel has is unverified: its rules were compared with none. Jain's index is that of bytes over what is due to each job: 1 if each has its share, 1/n if \
                      one of n has everything; the worst share is that of the job that is furthest below what is due to it. Due is a \
                      share by weight or level; in the loads of TABS, HIOS, K2 and blk-switch the same part of what each job has alone \
                      under none. Latencies are those of the job that waits. Throughput and CPU time of an I/O are those of all jobs \
@@ -35,7 +34,7 @@ const STORY: &str = "Nothing is judged. Jain's index is that of bytes over what 
                      throughput; k2 keeps 56 to 100 % of it, and beside large reads shortens the p99 to a third. On ten cores kyber \
                      alone has none's throughput; mqfq has as much as 64 slots allow, k2 as much as 32 requests. On Optane, where \
                      every scheduler has its requests dispatched by a kernel worker, each costs a quarter of the throughput or more. \
-                     On a drive that arbitrates, d2fq takes no CPU time and no throughput for it, but shares stay between equal and \
+                     On a drive that arbitrates, d2fq takes no throughput for it (nor CPU time, of which nothing is charged), but shares stay between equal and \
                      due, probably because a process of level 0 leads by the threshold before its depth is used, and is sent low \
                      itself; mqfq has them exactly, at 91 % of none's throughput. Behind a transport, blk-switch in mode 2 shortens \
                      the p99 of what is waited for to a fifth at 85 % of none's throughput; mq-deadline and bfq do better for it, and \
@@ -43,6 +42,9 @@ const STORY: &str = "Nothing is judged. Jain's index is that of bytes over what 
 
 /// Those that run on any drive.
 const SCHEDULERS: [&str; 7] = ["none", "mq-deadline", "bfq", "kyber", "k2", "adios", "mqfq"];
+
+/// Those of them whose decisions were compared with a kernel's.
+const OF_LINUX: [&str; 4] = ["none", "mq-deadline", "bfq", "kyber"];
 
 /// The drive of the loads with many cores: faster than one core.
 const FAST_DRIVE: &str = "samsung-980pro-1tb";
@@ -181,7 +183,8 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
         }
         let runs = run_schedulers(comparison, &schedulers, setting)?;
         for (scheduler, run) in schedulers.iter().zip(&runs) {
-            let row = format!("{}: {scheduler}", contest.name);
+            let mark = if OF_LINUX.contains(scheduler) { "" } else { " (unverified)" };
+            let row = format!("{}: {scheduler}{mark}", contest.name);
             let columns = contest.figures(&due, run, &runs[0]);
             cells.extend(columns.map(|(column, figure)| Cell::new(&row, column, figure, None, Judgement::None)));
         }
@@ -217,7 +220,7 @@ impl Contest {
                 let scenario = scenarios::named(name).expect("a test looks for the loads of the tournament");
                 Comparison {
                     load: load(&format!("{name}.fio"), &select(scenario.job)),
-                    devices: vec![device(name, &scenario.page.device)],
+                    devices: vec![Devices { common: Some(scenario.page.device_profile()), ..Devices::default() }],
                     // Half a second later the last of its jobs has begun.
                     ramp_ns: Some(setting.duration_from_ms(500, 5000)),
                     ..Comparison::default()
@@ -253,19 +256,6 @@ impl Contest {
             ("throughput", run.all_bytes_per_second() / none.all_bytes_per_second()),
             ("CPU time", run.cpu_us_per_io() / none.cpu_us_per_io()),
         ]
-    }
-}
-
-/// The device of a bundled load; TABS is about drives in which writes with FUA block reads.
-fn device(scenario: &str, preset: &str) -> Devices {
-    if scenario != "fua-writer" {
-        return preset.into();
-    }
-    let text = Preset::builtin_toml(preset).expect("a test looks for the loads of the tournament");
-    let text = text.replacen("[flash]\n", "[flash]\nfua_blocks_reads = true\n", 1);
-    Devices {
-        common: Some(Profile::Text { name: format!("{preset} with FUA that blocks reads"), text }),
-        ..preset.into()
     }
 }
 
@@ -331,17 +321,6 @@ mod tests {
         let of_all = contests.iter().flat_map(Contest::schedulers);
         let of_all: std::collections::BTreeSet<&str> = of_all.collect();
         assert_eq!(of_all.len(), SCHEDULERS.len() + 2, "d2fq and blk-switch have a load each: {of_all:?}");
-    }
-
-    #[test]
-    fn reads_wait_for_fua_in_the_drive_of_one_load_only() {
-        let blocks = |scenario| match device(scenario, DRIVE).common.unwrap() {
-            Profile::Text { text, .. } => {
-                Preset::from_toml(&text, "drive.toml").is_ok() && text.contains("fua_blocks_reads = true")
-            }
-            Profile::Named(_) => false,
-        };
-        assert_eq!(["fua-writer", "real-time-read"].map(blocks), [true, false]);
     }
 
     #[test]

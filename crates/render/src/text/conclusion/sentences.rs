@@ -216,12 +216,13 @@ impl Sentences<'_> {
     fn unavailable(&self) -> Option<String> {
         let candidate = self.verdict.unavailable.as_ref()?;
         let variant = self.analysis.variants.iter().find(|variant| variant.label == candidate.scheduler)?;
-        let (name, published) = (variant.in_words(), variant.first().research.as_deref()?);
+        let published = variant.first().research.as_deref()?;
+        let name = variant.in_words().replacen("(unverified)", &format!("(unverified, {published})"), 1);
         let how = match candidate.outcome {
             Outcome::BetterElsewhere => format!("a change worth making, {}", self.better_elsewhere(candidate)),
             _ => format!("better: {}", self.gained(candidate)),
         };
-        Some(format!("If the kernel had it, {name} ({published}) would be {how}."))
+        Some(format!("If the kernel had it, {name} would be {how}."))
     }
 
     /// A sentence on the certainty of the decision: the share of resamplings that reach it.
