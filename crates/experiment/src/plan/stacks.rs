@@ -331,7 +331,7 @@ impl Details {
         let is_single = kind == "crypt";
         if members < least || is_single && members > 1 {
             let expected = if is_single { "one".to_owned() } else { format!("{least} or more") };
-            return Err(format!("{kind} has {members} members (expected {expected})"));
+            return Err(format!("{kind} has {members} member(s) (expected {expected})"));
         }
         Ok(kind_of)
     }
@@ -392,10 +392,10 @@ mod tests {
             ("md0 = linear(a", "expected NAME = KIND(MEMBER, ...), such as"),
             ("md0 = linear(a,)", "expected NAME = KIND(MEMBER, ...), such as"),
             ("md0 = raid7(a, b)", "\"raid7\" is no kind of stacked device (did you mean"),
-            ("md0 = raid1(a)", "raid1 has 1 members (expected 2 or more)"),
-            ("md0 = raid5(a, b)", "raid5 has 2 members (expected 3 or more)"),
-            ("md0 = raid6(a, b, c)", "raid6 has 3 members (expected 4 or more)"),
-            ("c = crypt(a, b)", "crypt has 2 members (expected one)"),
+            ("md0 = raid1(a)", "raid1 has 1 member(s) (expected 2 or more)"),
+            ("md0 = raid5(a, b)", "raid5 has 2 member(s) (expected 3 or more)"),
+            ("md0 = raid6(a, b, c)", "raid6 has 3 member(s) (expected 4 or more)"),
+            ("c = crypt(a, b)", "crypt has 2 member(s) (expected one)"),
             ("c = crypt(a, no_workqueue=1)", "crypt has no option \"no_workqueue\" (expected no_read_workqueue, no_w"),
             ("c = crypt(a, ns_per_kib=fast)", "ns_per_kib=fast: expected a whole number of ns from 0 to 1000000"),
             ("md0 = raid0(a, b, chunk=3K)", "chunk=3K: expected a power of two from 4K to 1024M"),

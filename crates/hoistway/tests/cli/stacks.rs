@@ -82,7 +82,7 @@ fn a_stack_that_cannot_be_is_refused_with_what_was_expected() {
     let folder = folder();
     for (stack, problem) in [
         ("/dev/md0", "--stack \"/dev/md0\": expected NAME = KIND(MEMBER, ...), such as"),
-        ("/dev/md0 = raid1(/dev/sda)", "raid1 has 1 members (expected 2 or more)"),
+        ("/dev/md0 = raid1(/dev/sda)", "raid1 has 1 member(s) (expected 2 or more)"),
         ("/dev/md0 = raid0(a, b, chunk=5K)", "chunk=5K: expected a power of two from 4K to 1024M"),
         (
             "/dev/md1 = linear(/dev/sda)",
