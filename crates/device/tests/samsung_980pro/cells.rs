@@ -82,7 +82,7 @@ impl Drives {
     pub fn of_preset(slow_steps: f64) -> Drives {
         let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
         let Parameters::Flash(usual) = preset.parameters().clone() else { unreachable!() };
-        Drives { usual, slow_steps }
+        Drives { usual: *usual, slow_steps }
     }
 
     fn slow(&self) -> FlashParameters {
