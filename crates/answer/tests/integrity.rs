@@ -95,7 +95,7 @@ fn search() -> Value {
     json!({
         "format": "hoistway-tune/1", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "", "device": "null",
         "kernel": "6.18", "cpus": 1, "host": "instant", "objective": "min a:read:p99", "budget": {"runs": 2}, "seed": 1,
-        "tunables": [], "settings_possible": 1, "rounds": [{"runtime_ns": null, "settings": [standing]}],
+        "knobs": [], "settings_possible": 1, "rounds": [{"runtime_ns": null, "settings": [standing]}],
         "found": {"best": standing, "holds": true, "reference": standing, "gain": null, "undecided": []},
         "front": [standing], "effects": [], "notices": [], "conclusion": [], "runs": [run(5, 10.0, 90.0), run(6, 30.0, 50.0)],
     })
