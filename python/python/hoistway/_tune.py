@@ -109,7 +109,9 @@ def search_of(given: Mapping[str, Any]) -> _hoistway.Search:
     one = {"kernels": given["kernel"], "hosts": given["host"]}
     several = {name: () if value is None else (value,) for name, value in one.items()}
     over = [is_("over", name, str) for name in sequence("over", given["over"])]
-    fields = experiment(**asked | several | {"job": given["job"], "schedulers": over, "repeats": 5}).fields
+    # What varies is searched, and does not vary within a comparison.
+    fixed = {"job": given["job"], "schedulers": over, "repeats": 5, "vary": {}}
+    fields = experiment(**asked | several | fixed).fields
     tunables = [varied("vary", name, values or ()) for name, values in mapping("vary", given["vary"]).items()]
     seconds = given.get("budget_seconds")
     if seconds is not None:
