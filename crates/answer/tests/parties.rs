@@ -412,19 +412,25 @@ proptest! {
     }
 
     #[test]
-    fn discards_and_chance_streams_never_outvote_guests_that_are_paced(
-        guests in any_job(8), depth in 1..8_u32, beside in any_job(8), discards in any::<bool>(),
+    fn discards_chance_streams_and_synced_bulk_never_outvote_guests_that_are_paced(
+        guests in any_job(8), depth in 1..8_u32, beside in any_job(8), kind in 0..3, ios_per_sync in 32..1000_u64,
     ) {
         const SCHEDULERS: [&str; 3] = ["mq-deadline", "none", "bfq"];
         let under = |scheduler: &str| guests[SCHEDULERS.iter().position(|one| *one == scheduler).unwrap()][0].iops;
         let paced = JobDemand { depth: 8, asked_iops: Some(1e6), ..SHALLOW };
-        let jobs = [job("guests", paced, guests.clone()), job("a", JobDemand { depth, ..SHALLOW }, beside)];
+        let jobs = [job("guests", paced, guests.clone()), job("a", JobDemand { depth, syncs: kind == 2, ..SHALLOW }, beside)];
         let mut document = compared(&SCHEDULERS, &jobs);
         for run in &mut document.runs {
-            let operation = &mut run.jobs[1].operations[0];
-            operation.bytes = operation.ios * 524_288;
-            if discards {
-                operation.operation = hoistway_measure::Operation::Trim;
+            let operations = &mut run.jobs[1].operations;
+            operations[0].bytes = operations[0].ios * 524_288;
+            if kind == 1 {
+                operations[0].operation = hoistway_measure::Operation::Trim;
+            }
+            if kind == 2 {
+                operations[0].operation = hoistway_measure::Operation::Write;
+                let mut ends = syncs(operations[0].iops / ios_per_sync as f64, operations[0].lat_ns.p99);
+                ends.ios = operations[0].ios / ios_per_sync;
+                operations.push(ends);
             }
         }
         let verdict = verdict(&document);

@@ -23,6 +23,10 @@ const BAR: &str = "{bar:40} {percent:>3} % of the virtual time  {msg}  {elapsed}
 /// Shown if the virtual time of all runs is unknown.
 const SPINNER: &str = "{spinner} {msg}";
 
+/// Printed once if only the jobs' amounts of I/O end the load.
+pub(crate) const ENDS_BY_AMOUNT: &str = "jobs without a runtime run until they have done all their I/O: --runtime 30s measures a part of it, and \
+                    Ctrl-C ends with what has been measured so far";
+
 /// Lines to print above the progress bar.
 #[derive(Default)]
 pub(crate) struct Lines(Mutex<Vec<String>>);
@@ -46,8 +50,13 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Starts to show progress on standard error. `expected_ns` is the virtual time of all runs together, if known; `lines` are printed
-    /// above the bar, or directly if there is no terminal.
-    pub(crate) fn show(controls: &Arc<Controls>, lines: &Arc<Lines>, expected_ns: Option<u64>) -> Progress {
+    /// above the bar, or directly if there is no terminal, and so is `hint` if the runs take longer than a progress line's interval.
+    pub(crate) fn show(
+        controls: &Arc<Controls>,
+        lines: &Arc<Lines>,
+        expected_ns: Option<u64>,
+        hint: Option<&'static str>,
+    ) -> Progress {
         let stop = Arc::new(AtomicBool::new(false));
         let is_terminal = std::io::stderr().is_terminal();
         let (controls, lines, stopped) = (Arc::clone(controls), Arc::clone(lines), Arc::clone(&stop));
@@ -59,24 +68,34 @@ impl Progress {
                 }
                 thread::park_timeout(SHOW_PROGRESS_AFTER.saturating_sub(begin.elapsed()));
             }
+            let mut hint = hint;
+            let lines = || {
+                let due = hint.take_if(|_| begin.elapsed() >= LINE_INTERVAL);
+                lines.take().into_iter().chain(due.map(str::to_owned)).collect()
+            };
             if is_terminal {
-                show_bar(&controls, &lines, expected_ns, &stopped)
+                show_bar(&controls, lines, expected_ns, &stopped)
             } else {
-                print_lines(&controls, &lines, begin, &stopped)
+                print_lines(&controls, lines, begin, &stopped)
             }
         });
         Progress { stop, thread: Some(thread) }
     }
 }
 
-fn show_bar(controls: &Controls, lines: &Lines, expected_ns: Option<u64>, stopped: &AtomicBool) {
+fn show_bar(
+    controls: &Controls,
+    mut lines: impl FnMut() -> Vec<String>,
+    expected_ns: Option<u64>,
+    stopped: &AtomicBool,
+) {
     let bar = match expected_ns {
         Some(ns) => ProgressBar::new(ns / 1_000_000).with_style(style(BAR)),
         None => ProgressBar::new_spinner().with_style(style(SPINNER)),
     };
     while !stopped.load(Ordering::Relaxed) {
         let reached = controls.reached_ns() / 1_000_000;
-        lines.take().into_iter().for_each(|line| bar.println(line));
+        lines().into_iter().for_each(|line| bar.println(line));
         bar.set_position(reached);
         bar.set_message(format!("{:.1} s of virtual time", reached as f64 / 1e3));
         thread::park_timeout(INTERVAL);
@@ -85,11 +104,11 @@ fn show_bar(controls: &Controls, lines: &Lines, expected_ns: Option<u64>, stoppe
 }
 
 /// Each line begins with the time since the start, which distinguishes it from results and errors.
-fn print_lines(controls: &Controls, lines: &Lines, begin: Instant, stopped: &AtomicBool) {
+fn print_lines(controls: &Controls, mut lines: impl FnMut() -> Vec<String>, begin: Instant, stopped: &AtomicBool) {
     let mut next = LINE_INTERVAL;
     while !stopped.load(Ordering::Relaxed) {
         let elapsed = begin.elapsed();
-        let mut all = lines.take();
+        let mut all = lines();
         if elapsed >= next {
             next += LINE_INTERVAL;
             all.push(format!("{:.1} s of virtual time", controls.reached_ns() as f64 / 1e9));

@@ -116,6 +116,10 @@ fn a_scheduler_that_lost_more_than_it_gained_is_not_ahead_in_one_run() {
     let text = conclusion_text(&document(vec![of("none", 4e6, 1000.0), of("bfq", 2e6, 10.0)]));
     assert!(text.contains("in this one run nothing was worth a change from none"), "{text}");
     assert!(text.contains("Not bfq (mean read latency -50.0%), which loses"), "{text}");
+    let text = conclusion_text(&document(vec![of("none", 4e6, 1000.0), of("bfq", 4.4e6, 1e5)]));
+    assert!(text.contains("which is better on balance, but worse for those that wait: read IOPS"), "{text}");
+    let text = conclusion_text(&document(vec![of("none", 4e6, 1000.0), of("bfq", 2e6, 1001.0)]));
+    assert!(text.contains("Not bfq (mean read latency -50.0%), which gains no more than it loses: time"), "{text}");
 }
 
 #[test]

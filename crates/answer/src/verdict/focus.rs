@@ -77,19 +77,11 @@ pub(super) fn chosen<'a>(
 
 /// Logarithms of ratios below this are equal, as far as the tables show.
 const SAME: f64 = 0.001;
-/// A sync that ends at least this many written bytes is the end of bulk work.
-const BULK_BYTES_PER_SYNC: u64 = 1 << 20;
 
 /// Work that took less than this share of a run's time had ended before.
 const ENDED_SHARE: f64 = 0.95;
 
 impl Party<'_> {
-    /// Whether it writes much between two syncs.
-    fn writes_bulk_between_syncs(&self) -> bool {
-        let syncs = self.volume(Operation::Sync).ios;
-        syncs > 0 && self.volume(Operation::Write).bytes / syncs >= BULK_BYTES_PER_SYNC
-    }
-
     /// Whether it does a fixed amount of I/O, and in most runs was done with it while others went on.
     fn has_ended(&self) -> bool {
         if !self.demand().is_some_and(|demand| demand.ends && !demand.thinks && !demand.syncs) {

@@ -8,6 +8,8 @@ const STREAM_BYTES: f64 = 65_536.0;
 /// Maximum queue depth at which a process may wait for each I/O.
 const LOW_DEPTH_MAX: u32 = 8;
 
+/// A sync that ends at least this many written bytes is the end of bulk work, bytes: nobody waits for a single one.
+const BULK_BYTES_PER_SYNC: u64 = 16 << 20;
 /// Weight of a cgroup for which none was set.
 const DEFAULT_WEIGHT: u32 = 100;
 
@@ -81,20 +83,18 @@ pub(super) fn may_be_waited_for(party: &Party<'_>) -> bool {
 
 /// Whether something other than its depth says that a user waits for a party.
 fn has_reason_to_wait(party: &Party<'_>) -> bool {
-    let syncs = party.operations().any(|operation| operation == Operation::Sync);
     match party.demand() {
-        Some(demand) => syncs || demand.syncs || is_paced(party) || demand.is_realtime || demand.ends,
+        Some(demand) => commits(party) || is_paced(party) || demand.is_realtime || demand.ends,
         // Without a known demand, the operations decide: people wait for small reads and commits.
-        None => syncs || party.operations().any(|it| it == Operation::Read && !party.is_stream_of(it)),
+        None => commits(party) || party.operations().any(|it| it == Operation::Read && !party.is_stream_of(it)),
     }
 }
 
 fn role_if_waiting(party: &Party<'_>) -> Role {
     let Some(demand) = party.demand() else { return Role::Waits };
-    // A sync always ends a turn that a user waits for. Without one, an unpaced job that ends or streams is waited for as a whole.
-    let syncs = demand.syncs || party.operations().any(|operation| operation == Operation::Sync);
+    // A commit always ends a turn that a user waits for. Without any, an unpaced job that ends or streams is waited for as a whole.
     let is_one_wait = demand.ends || only_streams(party);
-    if !syncs && !is_paced(party) && is_one_wait { Role::WaitsForProgress } else { Role::Waits }
+    if !commits(party) && !is_paced(party) && is_one_wait { Role::WaitsForProgress } else { Role::Waits }
 }
 
 fn is_paced(party: &Party<'_>) -> bool {
@@ -105,8 +105,18 @@ fn asks_for_rate(party: &Party<'_>) -> bool {
     party.demand().is_some_and(|demand| demand.asked_iops.is_some())
 }
 
+/// Whether it waits until little that it wrote is durable.
+fn commits(party: &Party<'_>) -> bool {
+    let syncs = party.operations().any(|operation| operation == Operation::Sync);
+    (syncs || party.demand().is_some_and(|demand| demand.syncs)) && !party.writes_bulk_between_syncs()
+}
+
+/// Whether all that it does are streams, with or without syncs at the end of bulk writes.
 fn only_streams(party: &Party<'_>) -> bool {
-    party.operations().all(|operation| party.is_stream_of(operation))
+    party.operations().all(|operation| match operation {
+        Operation::Sync => party.writes_bulk_between_syncs(),
+        _ => party.is_stream_of(operation),
+    })
 }
 
 fn is_background(party: &Party<'_>) -> bool {
@@ -141,6 +151,11 @@ impl Party<'_> {
     pub(super) fn is_stream_of(&self, operation: Operation) -> bool {
         let Volume { ios, bytes } = self.volume(operation);
         operation != Operation::Sync && bytes as f64 >= STREAM_BYTES * ios as f64
+    }
+
+    /// Whether it writes much between two syncs.
+    pub(super) fn writes_bulk_between_syncs(&self) -> bool {
+        self.volume(Operation::Write).bytes / self.volume(Operation::Sync).ios.max(1) >= BULK_BYTES_PER_SYNC
     }
 
     /// I/Os and bytes of an operation in all runs.

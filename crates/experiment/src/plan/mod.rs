@@ -174,6 +174,12 @@ impl<'a> Plan<'a> {
         })
     }
 
+    /// Whether the load was read from a recording, which ends by itself.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.load.recorded.is_some()
+    }
+
     /// Controls for the runs.
     #[must_use]
     pub fn controls(&self) -> Controls {

@@ -11,7 +11,7 @@ use hoistway_experiment::{Comparison, Controls, Ended, Load, Plan, RunObserver};
 
 use crate::commands::outputs::Outputs;
 use crate::input::CommandLine;
-use crate::progress::{Lines, Progress};
+use crate::progress::{ENDS_BY_AMOUNT, Lines, Progress};
 use crate::trace_file::TraceFile;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::different;
@@ -49,7 +49,8 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let document = {
         // The number of runs until the decision is certain is not known in advance.
         let expected_ns = plan.expected_ns().filter(|_| !arguments.repeats_until_certain());
-        let _progress = Progress::show(&controls, &lines, expected_ns);
+        let hint = (plan.expected_ns().is_none() && !plan.is_recorded()).then_some(ENDS_BY_AMOUNT);
+        let _progress = Progress::show(&controls, &lines, expected_ns, hint);
         match trace {
             None => plan.run(&controls, &observer)?,
             Some(trace) => trace.run(&plan, &controls, &observer)?,

@@ -1,6 +1,6 @@
 //! Reasons why a comparison is uncertain.
 
-use hoistway_answer::analysis::{Analysis, Row};
+use hoistway_answer::analysis::{Analysis, Row, Variant};
 use hoistway_answer::document::Verdict;
 use hoistway_answer::{Figure, FigureName};
 use hoistway_measure::settling::{Settling, SettlingFigure};
@@ -69,60 +69,80 @@ fn outstanding(analysis: &Analysis<'_>) -> Option<String> {
     ))
 }
 
-/// Doubts about runs that had not settled, or began with a warm-up, with the figure of the worst run of each kind.
+/// A start that differs changes what was measured by less than this fraction: no reason for a doubt.
+const STIRRED_MIN: f64 = 0.05;
+
+/// A row whose runs had not settled, or began with a warm-up.
+struct Unsteady {
+    name: String,
+    /// By how much the start differs from what follows, relative.
+    difference: f64,
+    figure: SettlingFigure,
+    /// Length of the warm-up, s; `None` if the row had not settled by the end.
+    seconds: Option<f64>,
+}
+
+/// Doubts about rows that had not settled, or began with a warm-up that changes their figures, with the difference of the worst row.
 fn settling(analysis: &Analysis<'_>) -> Vec<String> {
-    let mut unsettled: Vec<(String, f64, SettlingFigure)> = Vec::new();
-    let mut warming: Vec<(String, f64, SettlingFigure, f64)> = Vec::new();
-    for job in &analysis.jobs {
-        for operation in &job.operations {
-            for row in &operation.rows {
-                let name = || format!("{} under {}", job.name, analysis.variants[row.variant].label);
-                for settling in unsettled_runs(row) {
-                    match settling {
-                        Settling::Unsettled { figure, difference } => unsettled.push((name(), difference, figure)),
-                        Settling::WarmUp { seconds, figure, difference } => {
-                            warming.push((name(), difference, figure, seconds));
-                        }
-                        // Not among the unsettled runs.
-                        Settling::Unknown | Settling::Settled => {}
-                    }
-                }
-            }
-        }
-    }
-    let mut doubts = Vec::new();
-    let differs = |figure: SettlingFigure, difference: f64| {
-        let what = match figure {
+    let rows = analysis.jobs.iter().flat_map(|job| {
+        let rows = job.operations.iter().flat_map(|operation| &operation.rows);
+        rows.filter_map(|row| {
+            let variant = &analysis.variants[row.variant];
+            Unsteady::of(row, format!("{} under {}", job.name, variant.label), measured_seconds(analysis, variant))
+        })
+    });
+    let (warming, unsettled): (Vec<Unsteady>, Vec<Unsteady>) = rows.partition(|row| row.seconds.is_some());
+    let worst_of = |rows: &[Unsteady]| {
+        let worst = rows.iter().max_by(|a, b| a.difference.abs().total_cmp(&b.difference.abs()))?;
+        let what = match worst.figure {
             SettlingFigure::Iops => "IOPS",
             SettlingFigure::MeanLatency => "latency",
         };
-        format!("{what} {} at first", units::difference(difference))
+        let row_names = list_names(rows.iter().map(|row| &row.name));
+        Some((row_names, format!("up to {what} {} at first", units::difference(worst.difference))))
     };
-    if let Some((_, difference, figure)) = unsettled.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) {
-        let row_names = list_names(unsettled.iter().map(|(name, ..)| name));
-        let differs = differs(*figure, *difference);
-        doubts.push(format!("{row_names} had not settled by the end (up to {differs}): try a longer --runtime"));
-    }
-    if let Some((_, difference, figure, _)) = warming.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) {
-        let longest = warming.iter().map(|(.., seconds)| *seconds).fold(0.0, f64::max);
-        let row_names = list_names(warming.iter().map(|(name, ..)| name));
-        let differs = differs(*figure, *difference);
+    let had_not_settled = worst_of(&unsettled).map(|(row_names, differs)| {
+        format!("{row_names} had not settled by the end ({differs}): try a longer --runtime")
+    });
+    let longest = warming.iter().filter_map(|row| row.seconds).fold(0.0, f64::max);
+    let began_otherwise = worst_of(&warming).map(|(row_names, differs)| {
         let first = units::seconds(longest);
-        doubts.push(format!(
-            "the first {first} of {row_names} are unlike the rest (up to {differs}): leave them out with --ramp, or \
-             try a longer --runtime"
-        ));
-    }
-    doubts
+        format!(
+            "the first {first} of {row_names} are unlike the rest ({differs}): leave them out with --ramp, or try a longer --runtime"
+        )
+    });
+    had_not_settled.into_iter().chain(began_otherwise).collect()
 }
 
-/// The settling of the runs of a row that had not settled or had a warm-up; none if they are less than half of its runs. An
-/// occasional pause of the device makes a short run look unsettled, whereas effects of the load show in most repeats.
-fn unsettled_runs<'a>(row: &'a Row<'a>) -> impl Iterator<Item = Settling> + use<'a> {
-    let is_unsettled = |state: &Settling| matches!(state, Settling::WarmUp { .. } | Settling::Unsettled { .. });
-    let unsettled = move || row.samples().map(|sample| sample.settling).filter(is_unsettled);
-    let are_most = 2 * unsettled().count() >= row.samples().len();
-    unsettled().filter(move |_| are_most)
+/// The time in which a variant's runs were measured, s.
+fn measured_seconds(analysis: &Analysis<'_>, variant: &Variant<'_>) -> f64 {
+    match &analysis.document.window {
+        Some(window) => window.until_seconds - window.from_seconds,
+        None => variant.first().simulated_seconds,
+    }
+}
+
+impl Unsteady {
+    /// `None` if at least half of the row's runs were steady: an occasional pause of the device makes a short run look unsettled, whereas
+    /// effects of the load show in most repeats. Of the other runs the median counts. `measured_s` is the time that the figures are of.
+    fn of(row: &Row<'_>, name: String, measured_s: f64) -> Option<Self> {
+        let (mut warming, mut unsettled) = (Vec::new(), Vec::new());
+        for sample in row.samples() {
+            match sample.settling {
+                Settling::WarmUp { seconds, figure, difference } => warming.push((difference, figure, Some(seconds))),
+                Settling::Unsettled { figure, difference } => unsettled.push((difference, figure, None)),
+                Settling::Unknown | Settling::Settled => {}
+            }
+        }
+        if 2 * (warming.len() + unsettled.len()) < row.samples().len() {
+            return None;
+        }
+        let mut most = if unsettled.len() >= warming.len() { unsettled } else { warming };
+        most.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (difference, figure, seconds) = *most.get(most.len() / 2)?;
+        let stirred = seconds.is_none_or(|seconds| difference.abs() * seconds >= STIRRED_MIN * measured_s);
+        stirred.then_some(Self { name, difference, figure, seconds })
+    }
 }
 
 /// The first names, and the number of the others.

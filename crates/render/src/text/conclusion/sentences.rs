@@ -110,6 +110,11 @@ impl Sentences<'_> {
                     format!(
                         "{setup_phrase}: keep {reference}: {ahead} may be ahead on balance, but not beyond the noise ({nouns} is {shown})."
                     )
+                } else if let outvoted @ [_, ..] = &self.outvoted()[..] {
+                    format!(
+                        "{setup_phrase}: keep {reference}: {} would do better on balance, but not for those that wait ({nouns} is {shown}).",
+                        list(outvoted)
+                    )
                 } else if verdict.candidates.iter().any(is_better_somewhere) {
                     format!(
                         "{setup_phrase}: keep {reference}: what others gain costs as much or more ({nouns} is {shown})."
@@ -119,6 +124,17 @@ impl Sentences<'_> {
                 }
             }
         }
+    }
+
+    /// The schedulers that are better on balance, but make those that wait worse off together.
+    fn outvoted(&self) -> Vec<String> {
+        let outvoted = self.verdict.candidates.iter().filter(|candidate| self.is_outvoted(candidate));
+        outvoted.map(|candidate| self.words(&candidate.scheduler)).collect()
+    }
+
+    fn is_outvoted(&self, candidate: &Candidate) -> bool {
+        let is_ahead = |balance: Change| balance.factor >= 1.0 + self.verdict.smallest_effect;
+        candidate.outcome == Outcome::Outweighed && candidate.balance.is_some_and(is_ahead)
     }
 
     /// Whether no candidate can be compared, although the judged figure is known: the load only discards.
@@ -468,9 +484,15 @@ impl Sentences<'_> {
                 .map(|candidate| on_balance(candidate, "worse on balance")),
         );
         sentences.extend(with_outcome(Outcome::Outweighed).map(|candidate| {
+            let loses_more = candidate.balance.is_some_and(|balance| balance.factor < 1.0);
+            let name = with_gain(candidate);
             match list_shifts(&decisive_shifts_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
-                losses if losses.is_empty() => format!("Not {}, which is not better on balance.", with_gain(candidate)),
-                losses => format!("Not {}, which loses more than it gains: {losses}.", with_gain(candidate)),
+                losses if losses.is_empty() => format!("Not {name}, which is not better on balance."),
+                losses if self.is_outvoted(candidate) => {
+                    format!("Not {name}, which is better on balance, but worse for those that wait: {losses}.")
+                }
+                losses if loses_more => format!("Not {name}, which loses more than it gains: {losses}."),
+                losses => format!("Not {name}, which gains no more than it loses: {losses}."),
             }
         }));
         let equivalent = || with_outcome(Outcome::NoDifference).chain(with_outcome(Outcome::WithinNoise));
