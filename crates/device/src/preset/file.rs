@@ -177,6 +177,7 @@ impl PresetFile {
             transport: self.transport,
             middleware: Middleware { throttle: self.throttle, faults: self.faults, tracer: self.tracer },
             calibration: self.calibration,
+            stands_in_for: None,
         })
     }
 }

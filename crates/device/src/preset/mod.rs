@@ -72,6 +72,8 @@ pub struct Preset {
     middleware: Middleware,
     transport: Option<TransportParameters>,
     calibration: Calibration,
+    /// The drive that was asked for, if only its class is known.
+    stands_in_for: Option<String>,
 }
 
 /// The wrappers around the model of a preset.
@@ -133,8 +135,8 @@ impl Parameters {
     }
 }
 
-/// The name of the built-in preset that a user means.
-fn resolve(name: &str) -> Result<&'static str, PresetError> {
+/// The built-in preset that a user means.
+fn resolve(name: &str) -> Result<names::Meant, PresetError> {
     let (known, sold_as): (Vec<_>, Vec<_>) = (Preset::builtin_names().collect(), coarse::sold_as().collect());
     names::resolve(name, &known, &sold_as).ok_or_else(|| no_such_preset(name))
 }
@@ -165,15 +167,20 @@ impl Preset {
     ///
     /// # Errors
     /// [`PresetError::NoSuchPreset`] if there is none; the error lists those that exist.
-    pub fn builtin(name: &str) -> Result<Preset, PresetError> {
-        let name = resolve(name)?;
-        if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
-            return Preset::from_toml(text, &format!("{name}.toml (built in)"));
-        }
-        match coarse::file(name) {
-            Some(file) => file.try_into(),
-            None => Err(no_such_preset(name)),
-        }
+    pub fn builtin(asked: &str) -> Result<Preset, PresetError> {
+        let names::Meant { preset: name, is_of_series } = resolve(asked)?;
+        let preset = match BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
+            Some((_, text)) => Preset::from_toml(text, &format!("{name}.toml (built in)"))?,
+            None => coarse::file(name).ok_or_else(|| no_such_preset(name))?.try_into()?,
+        };
+        let stands_in_for = is_of_series.then(|| asked.to_owned());
+        Ok(Preset { stands_in_for, ..preset })
+    }
+
+    /// The drive that was asked for by its model, if this is the model of another drive of its class.
+    #[must_use]
+    pub fn stands_in_for(&self) -> Option<&str> {
+        self.stands_in_for.as_deref()
     }
 
     /// The file of the built-in preset with this name, as a template.
@@ -181,7 +188,7 @@ impl Preset {
     /// # Errors
     /// [`PresetError::NoSuchPreset`] if there is none.
     pub fn builtin_toml(name: &str) -> Result<String, PresetError> {
-        let name = resolve(name)?;
+        let name = resolve(name)?.preset;
         if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
             return Ok((*text).to_owned());
         }

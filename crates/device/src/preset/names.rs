@@ -17,20 +17,25 @@ pub(super) fn classes() -> impl Iterator<Item = (&'static str, &'static str)> {
     CLASSES.into_iter()
 }
 
+/// The preset that a name means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Meant {
+    pub(super) preset: &'static str,
+    /// Whether only the class of the named drive is known, so that the preset is another drive of that class.
+    pub(super) is_of_series: bool,
+}
+
 /// The preset of `known` with this name, or that of a class, or the only one that contains this text as whole words, ignoring case and
 /// everything except letters and digits: `Samsung 980 PRO`; or else the only one that has all its words, in their order: `wd-sn580-1tb` is
 /// WD_Blue_SN580_1TB. If there is none, the same with the names in `sold_as`, of drives whose presets are named by model number. A part of a word does not count: `gp3` is a cloud volume and not the drive SHGP31.
-pub(super) fn resolve(
-    name: &str,
-    known: &[&'static str],
-    sold_as: &[(&'static str, &'static str)],
-) -> Option<&'static str> {
+pub(super) fn resolve(name: &str, known: &[&'static str], sold_as: &[(&'static str, &'static str)]) -> Option<Meant> {
+    let named = |preset| Meant { preset, is_of_series: false };
     // An SSD that is not said to be an NVMe drive is one of SATA.
     let class = if name.eq_ignore_ascii_case("ssd") { "sata-ssd" } else { name };
     let class = || CLASSES.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(class)).map(|(_, preset)| preset);
     let exact = known.iter().copied().find(|known| *known == name).or_else(class);
-    if exact.is_some() {
-        return exact;
+    if let Some(exact) = exact {
+        return Some(named(exact));
     }
     let plain = |name: &str| -> String {
         name.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
@@ -53,9 +58,12 @@ pub(super) fn resolve(
     };
     let names: Vec<_> = known.iter().map(|&known| (known, known)).collect();
     match find(&names) {
-        Ok(preset) => Some(preset),
+        Ok(preset) => Some(named(preset)),
         Err(Count::Several) => None,
-        Err(Count::None) => find(sold_as).ok().or_else(|| of_series(name)),
+        Err(Count::None) => match find(sold_as) {
+            Ok(preset) => Some(named(preset)),
+            Err(_) => of_series(name).map(|preset| Meant { preset, is_of_series: true }),
+        },
     }
 }
 
@@ -186,13 +194,41 @@ const SERIES: [(&str, &[&str]); 4] = [
     ),
 ];
 
+/// How model numbers begin, by their makers, and the class of these drives.
+const MODEL_NUMBERS: [(&str, &[&str]); 2] = [
+    (
+        SERIES[1].0,
+        &[
+            "ssdpe", "ssdpf", "mtfdk", "mtfdh", "kxg", "kbg", "kxd", "kcd", "kcm", "mz1l", "mz1w", "mzvl", "mzvp",
+            "mzwl", "mzql", "mzpl", "skc", "snv", "exceria",
+        ],
+    ),
+    (SERIES[2].0, &["ssdsc", "mtfdda", "mz7", "sa400", "sa500m", "suv", "thnsn", "khk", "hfs"]),
+];
+
+/// The class of a model number: Crucial's drives of PCIe have a P and a digit after the capacity, those of SATA another series.
+fn of_model_number(words: &[&str]) -> Option<&'static str> {
+    let begins = |prefixes: &[&str]| words.iter().any(|word| prefixes.iter().any(|prefix| word.starts_with(prefix)));
+    let known = MODEL_NUMBERS.into_iter().find(|(_, prefixes)| begins(prefixes)).map(|(class, _)| class);
+    known.or_else(|| {
+        let series = words
+            .iter()
+            .find_map(|word| Some(word.strip_prefix("ct")?.trim_start_matches(|c: char| c.is_ascii_digit())))?;
+        match series.as_bytes() {
+            [b'p' | b't', b'0'..=b'9', ..] => Some(SERIES[1].0),
+            [b'm' | b'b', b'x', b'0'..=b'9', ..] => Some(SERIES[2].0),
+            _ => None,
+        }
+    })
+}
+
 /// The nearest preset to a drive of a known series. Disks of WD have colours, and its SSDs of these say so.
 fn of_known_series(name: &str) -> Option<&'static str> {
     let words: Vec<&str> = name.split('-').collect();
     let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
     let known = SERIES.into_iter().find(|(_, series)| has(series)).map(|(nearest, _)| nearest);
     let is_disk_of_wd = || has(&["wd"]) && has(&["red", "gold", "purple"]) && !has(&["ssd", "nvme"]);
-    known.or_else(|| is_disk_of_wd().then_some(SERIES[3].0))
+    known.or_else(|| is_disk_of_wd().then_some(SERIES[3].0)).or_else(|| of_model_number(&words))
 }
 
 /// What to use for a name without a preset, as the end of a sentence; `None` if unknown.
@@ -224,8 +260,9 @@ mod tests {
 
     #[test]
     fn device_classes_and_informal_names_resolve_if_unambiguous() {
-        let resolved =
-            |name: &str| resolve(name, &Preset::builtin_names().collect::<Vec<_>>(), &sold_as().collect::<Vec<_>>());
+        let resolved = |name: &str| {
+            Some(resolve(name, &Preset::builtin_names().collect::<Vec<_>>(), &sold_as().collect::<Vec<_>>())?.preset)
+        };
         assert_eq!(resolved("null"), Some("null"));
         assert_eq!(resolved("hdd"), Some("hgst-he10-8tb"));
         assert_eq!(resolved("NVMe"), Some("samsung-980pro-1tb"));
@@ -278,6 +315,14 @@ mod tests {
             ("WD Red SA500 NAS SSD", "sata-ssd"),
             ("solidigm p44 pro", "nvme"),
             ("Intel Optane P5800X", "intel-p4800x-375gb"),
+            ("CT500MX500SSD1", "sata-ssd"),
+            ("CT2000T500SSD8", "nvme"),
+            ("KINGSTON SA400S37480G", "sata-ssd"),
+            ("INTEL SSDPE2KX040T8", "nvme"),
+            ("INTEL SSDSC2KB960G8", "sata-ssd"),
+            ("Micron_7450_MTFDKCC3T8TFR", "nvme"),
+            ("SAMSUNG MZ7LH960HAJR-00005", "sata-ssd"),
+            ("KIOXIA-EXCERIA PLUS G3 SSD", "nvme"),
         ] {
             assert!(nearest(name).unwrap().starts_with(&format!("{class}, ")) && resolved(name).is_none(), "{name}");
         }
@@ -291,7 +336,7 @@ mod tests {
     fn a_drive_that_is_known_by_model_number_is_found_by_the_name_under_which_it_is_sold() {
         let known: Vec<&str> = Preset::builtin_names().collect();
         let sold: Vec<_> = sold_as().collect();
-        let resolved = |name: &str| resolve(name, &known, &sold);
+        let resolved = |name: &str| Some(resolve(name, &known, &sold)?.preset);
         for &(device, sold_as) in &sold {
             assert!(known.contains(&device), "{device} is no preset");
             assert_eq!(resolved(sold_as), Some(device));

@@ -14,7 +14,7 @@ const UNMEASURED_EFFECT: f64 = 0.1;
 
 /// The smallest effect for these devices, if it is not that of calibrated models.
 pub(crate) fn smallest_effect<'a>(mut devices: impl Iterator<Item = &'a Preset>) -> Option<f64> {
-    devices.any(is_unmeasured).then_some(UNMEASURED_EFFECT)
+    devices.any(|preset| preset.stands_in_for().is_some() || is_unmeasured(preset)).then_some(UNMEASURED_EFFECT)
 }
 
 /// Whether a model was made without measurements under loads: from a data sheet, or from the rates of saturated devices.
@@ -34,15 +34,17 @@ pub(crate) struct Observed {
 
 /// A clause for each device that the load drives out of its calibrated range. With guests all I/O goes to one device.
 pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, observed: Observed) -> Vec<String> {
-    let mut doubts: BTreeMap<&str, String> = BTreeMap::new();
+    let mut doubts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (file, preset) in (0..).zip(devices) {
         let processes: Vec<&Process> =
             workload.processes.iter().filter(|process| in_guests || process.files.contains(&file)).collect();
-        if let Some(doubt) = doubt(&processes, preset, observed) {
-            doubts.entry(&preset.name).or_insert(doubt);
-        }
+        let stands_in = preset
+            .stands_in_for()
+            .map(|asked| format!("there is no model of {asked}: {} is another drive of its class", preset.name));
+        let of_preset = stands_in.into_iter().chain(doubt(&processes, preset, observed));
+        doubts.entry(&preset.name).or_insert_with(|| of_preset.collect());
     }
-    doubts.into_values().collect()
+    doubts.into_values().flatten().collect()
 }
 
 /// Explains what limits a load on a null device.
