@@ -36,6 +36,7 @@
 //!
 //! # The modules
 //! Modules are in order of dependency, each using only those above it; [`prelude`] exports what most programs need.
+#![doc = include_str!("../README.md")]
 
 pub mod ground;
 

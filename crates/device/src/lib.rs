@@ -16,21 +16,9 @@
 //! * A [`Preset`] is a model with its parameters, read from a TOML file: a built-in one or a user's own. It describes
 //!   its calibration and its errors.
 //!
-//! ```
-//! use hoistway_blk::bio::Op;
-//! use hoistway_blk::ground::{Instant, Sector};
-//! use hoistway_device::{Command, Preset, Schedule};
-//!
-//! let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
-//! let mut device = preset.build(1);
-//! let mut schedule = Schedule::default();
-//! let command = Command { tag: 0, queue: 0, op: Op::Write, sector: Sector(0), sectors: 8, fua: false };
-//! device.submit(Instant::ZERO, command, &mut schedule).unwrap();
-//! assert_eq!(schedule.completions[0].at, Instant(30_900));
-//! ```
-//!
 //! Models are deterministic: everything random comes from the seed that a model is built with, and nothing depends on
 //! the machine or on other models.
+#![doc = include_str!("../README.md")]
 
 mod fill;
 mod flash;

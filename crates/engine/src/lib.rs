@@ -4,22 +4,7 @@
 //! Tests: `crates/engine/src/` (in its files), `crates/engine/tests/`.
 //!
 //! An [`Engine`] is a queue with a scheduler over a target (a [`Backend`]), driven by worker threads. Its users are
-//! [`Client`]s of its [volumes](Volume), each with an I/O [`Context`] for the scheduler:
-//!
-//! ```
-//! use hoistway_engine::{Buffer, Config, Context, Engine, Memory, Request, completions};
-//!
-//! let config = Config { scheduler: "bfq".into(), ..Config::default() };
-//! let engine = Engine::start(&config, Memory::new(1 << 20))?;
-//! let (handler, completions) = completions();
-//! let client = engine.volume().client(Context::default(), 128, handler);
-//! client.submit(Request::write(4096, Buffer::from(&[7; 4096][..]), 1)).unwrap();
-//!
-//! let mut ended = Vec::new();
-//! assert!(completions.wait(&mut ended));
-//! assert_eq!((ended[0].token, ended[0].result), (1, Ok(())));
-//! # Ok::<(), hoistway_engine::StartError>(())
-//! ```
+//! [`Client`]s of its [volumes](Volume), each with an I/O [`Context`] for the scheduler.
 //!
 //! # What it promises
 //! - Each request completes exactly once, with an errno if it failed ([`Errno`]), unless its client is dropped first.
@@ -45,6 +30,7 @@
 //! scheduler is due.
 //!
 //! [`job`] runs the processes of a load as residents.
+#![doc = include_str!("../README.md")]
 
 mod backend;
 mod client;

@@ -31,6 +31,7 @@
 //! * `plan`: the checked comparison with its setups, variants and repeats; `notices`: what makes its figures uncertain;
 //! * `run`: the runs, in rounds on all cores, observed and traced, and the alternative readings of a recording;
 //! * `outcome`: the document.
+#![doc = include_str!("../README.md")]
 
 mod comparison;
 pub mod facts;

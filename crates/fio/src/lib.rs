@@ -10,6 +10,7 @@
 //!
 //! This crate reads no clock, file or environment variable: an [`Environment`] provides everything that a job file
 //! refers to.
+#![doc = include_str!("../README.md")]
 
 mod build;
 mod command_line;

@@ -7,29 +7,11 @@
 //! differs. [`Load::check`] names the field that is wrong; every runner of loads calls it. Once the sizes of the devices
 //! are known, a process becomes a [`Generator`], which yields its I/Os in order.
 //!
-//! ```
-//! use hoistway_blk::ground::Nanos;
-//! use hoistway_load::{Issue, Load, Pattern, Process};
-//!
-//! let mut load = Load::new();
-//! let disk = load.file("/dev/sda");
-//! let mut readers = Process::new("readers", disk, Pattern::read(4096).random());
-//! readers.issue = Issue::asynchronous(16);
-//! readers.schedule.runtime = Some(Nanos::from_secs(5));
-//! load.add_clones(readers, 4);
-//! load.add(Process::new("log", disk, Pattern::write(64 << 10)));
-//! load.check()?;
-//!
-//! let (seed, device_bytes) = (1, 1 << 30);
-//! let mut ios = load.processes[4].generator(4, seed, |_device| device_bytes)?;
-//! assert_eq!(ios.next().map(|io| (io.offset_bytes, io.bytes)), Some((0, 64 << 10)));
-//! # Ok::<(), hoistway_load::LoadError>(())
-//! ```
-//!
 //! Recorded I/Os come from an iterator: see [`Replay`]. The module [`process`] contains the state machine of a process.
 //!
 //! This crate reads no clock, no file and no environment variable: each call gets the time as an argument. All types except replays support
 //! serde.
+#![doc = include_str!("../README.md")]
 
 mod check;
 mod description;

@@ -11,33 +11,7 @@
 //! `throttling` (`io.max`, `io.cost`, `io.latency`) and `administration` (writes to `queue/` during a run); `page_cache` (buffered I/O); `submitter`, `disk` and
 //! `driver`; `guests`, `virtual_disk` and `io_thread` (virtual machines: a disk on a disk); `stacked_device` and `stacks` (block devices over block devices); `identity` (owners of bios, sleepers) and
 //! `incidental` (conditions drawn once per run); `scenario` (input and results), `statistics` and `simulation` (the event loop).
-//!
-//! ```
-//! use hoistway_blk::ground::{Kernel, Nanos};
-//! use hoistway_device::Preset;
-//! use hoistway_load::{Issue, Load, Pattern, Process};
-//! use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
-//!
-//! let mut load = Load::new();
-//! let disk = load.file("/dev/sda");
-//! let mut reader = Process::new("reader", disk, Pattern::read(4096).random());
-//! reader.issue = Issue::asynchronous(8);
-//! reader.schedule.runtime = Some(Nanos::from_millis(10));
-//! load.add(reader);
-//!
-//! let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
-//! let scenario = Scenario {
-//!     workload: &load,
-//!     devices: vec![&preset],
-//!     guests: None,
-//!     queue: QueueSettings::new(Kernel::DEFAULT, 4),
-//!     host: Host::builtin(Host::DEFAULT).unwrap(),
-//!     runtime: None,
-//! };
-//! let spec = RunSpec::new("mq-deadline", 1);
-//! let result = run(&scenario, &spec, &Control::default()).unwrap();
-//! assert!(result.processes[0].total_ios() > 100);
-//! ```
+#![doc = include_str!("../README.md")]
 
 mod administration;
 mod cgroups;

@@ -7,6 +7,7 @@ mod fronts;
 mod levels;
 mod modules;
 mod names;
+mod published;
 mod rings;
 
 use std::collections::{BTreeMap, HashSet};
