@@ -7,13 +7,16 @@ import os
 import struct
 import tarfile
 
+# The targets of static programs, by ELF's numbers of machines.
+MACHINES = {62: "x86_64-unknown-linux-musl", 183: "aarch64-unknown-linux-musl"}
+
 
 class Refusal(Exception):
     """What was wrong, and what was expected."""
 
 
-def check_static(program, path):
-    """Refuses what is no static ELF program: one that names an interpreter needs the libraries of the system."""
+def target(program, path):
+    """The target that a static ELF program is for. Refuses others: one that names an interpreter needs the libraries of the system."""
     if program[:6] != b"\x7fELF\x02\x01":
         raise Refusal(f"{path}: no 64-bit ELF program (expected a static one)")
     (first,) = struct.unpack_from("<Q", program, 32)
@@ -21,6 +24,10 @@ def check_static(program, path):
     interpreter = 3
     if any(struct.unpack_from("<I", program, first + index * size)[0] == interpreter for index in range(count)):
         raise Refusal(f"{path}: is linked dynamically (expected a static program, such as one for x86_64-unknown-linux-musl)")
+    (machine,) = struct.unpack_from("<H", program, 18)
+    if machine not in MACHINES:
+        raise Refusal(f"{path}: is for machine {machine} of ELF (expected {' or '.join(MACHINES.values())})")
+    return MACHINES[machine]
 
 
 def pack(files, folder, seconds):
