@@ -25,7 +25,7 @@ const NAMES: [&str; 8] = [
 const VARIANTS: [(&str, &str); 5] = [
     (
         "samsung-980pro-1tb",
-        "random_write_amplification = 3\nfua_blocks_reads = true\n[flash.arbitration]\nurgent_queues = 1\nhigh_queues = 1\n\
+        "random_write_amplification = 3\nfua_blocks_reads = true\ngc_defers = true\nwrite_page_kib = 16\n[flash.arbitration]\nurgent_queues = 1\nhigh_queues = 1\n\
          medium_queues = 1\nhigh_weight = 4\nmedium_weight = 2\nlow_weight = 1\n\
          [flash.slc_cache]\ngb = 0.001\nprogram_us = 500\nfold_mb_per_s = 100\n\
          [flash.collection]\nprograms = 2\nstep_us = 3000\nstep_programs = 2\n\
@@ -33,7 +33,7 @@ const VARIANTS: [(&str, &str); 5] = [
     ),
     (
         "micron-9100-1600gb",
-        "program_suspend_us = 5\ncollection_step_us = 200\nwrite_to_host_us = 1\nholds_write_kib = 64\n",
+        "program_suspend_us = 5\ncollection_step_us = 200\nwrite_to_host_us = 1\nholds_write_kib = 64\nheat_placement = true\nwrite_page_kib = 16\n",
     ),
     ("null", "holds_commands = 3\n[throttle]\niops = 5000\nio_kib = 64\nmb_per_s = 100\n"),
     (

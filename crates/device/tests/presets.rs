@@ -336,6 +336,18 @@ fn keys_of_the_other_models_are_checked_as_well() {
             "`flash.fua_blocks_reads` is true; expected false, or `shape.fua` and `shape.write_cache` true",
         ),
         (
+            "micron-9100-1600gb",
+            "flush_us = 10",
+            "gc_defers = true\nflush_us = 10",
+            "`flash.gc_defers` is true; expected false, or a section `flash.collection`",
+        ),
+        (
+            "samsung-980pro-1tb",
+            "flush_us = 20",
+            "heat_placement = true\nflush_us = 20",
+            "`flash.heat_placement` is true; expected false, or a section `flash.translation`",
+        ),
+        (
             "raid-64-queues",
             "inner = \"hgst-he10-8tb\"",
             "inner = \"mine\"",

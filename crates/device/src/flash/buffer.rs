@@ -101,9 +101,12 @@ impl WriteBuffer {
             program: jittered(slc.program_us),
         };
         let amplification = match (&parameters.translation, parameters.random_write_amplification) {
-            (Some(translation), _) => {
-                Amplification::Mapped(Box::new(Translation::new(translation, capacity_pages, random)))
-            }
+            (Some(translation), _) => Amplification::Mapped(Box::new(Translation::new(
+                translation,
+                parameters.heat_placement,
+                capacity_pages,
+                random,
+            ))),
             (None, Some(factor)) => Amplification::RandomWrites(factor),
             (None, None) => Amplification::None,
         };
@@ -127,7 +130,7 @@ impl WriteBuffer {
             collection: parameters
                 .collection
                 .as_ref()
-                .map(|collection_parameters| Collection::new(collection_parameters, parameters.program_jitter_percent)),
+                .map(|section| Collection::new(section, parameters.program_jitter_percent, parameters.gc_defers)),
             stall: parameters.stall.as_ref().map(|stall| {
                 let every_bytes = (stall.every_mb * 1e6) as u64;
                 Stall { every_bytes, lasts: from_ms(stall.lasts_ms), remaining: every_bytes }
@@ -377,7 +380,7 @@ impl WriteBuffer {
             return None;
         }
         let ends = self.programs.peek().map(|Reverse(program)| program.ends);
-        let step = self.collection.as_ref().and_then(Collection::next_event);
+        let step = self.collection.as_ref().and_then(|collection| collection.next_event(dies));
         let begins = (self.is_due() && !self.is_collecting()).then(|| match &self.stripes {
             // It waits for an idle die.
             Some(stripes) => stripes.next_start().unwrap_or_default(),

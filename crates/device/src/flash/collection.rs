@@ -14,6 +14,9 @@ use super::dies::{Dies, HELD_UP_MAX};
 use super::parameters::CollectionParameters;
 use crate::random::{Random, UniformTime, from_us};
 
+/// While more than one part in this many of the store is free, steps may be deferred.
+const LOW_PART: u32 = 4;
+
 /// Parts of a unit.
 const PARTS: u64 = 1 << 16;
 
@@ -36,10 +39,12 @@ pub(super) struct Collection {
     none_idle_before: Instant,
     /// Since when programs wait for a step for which no die was idle.
     held_up_since: Option<Instant>,
+    /// Whether steps wait until no read is in the dies, while there is free flash.
+    defers: bool,
 }
 
 impl Collection {
-    pub(super) fn new(parameters: &CollectionParameters, jitter_percent: f64) -> Collection {
+    pub(super) fn new(parameters: &CollectionParameters, jitter_percent: f64, defers: bool) -> Collection {
         Collection {
             free: parameters.programs,
             used_parts: 0,
@@ -51,6 +56,7 @@ impl Collection {
             is_urgent: false,
             none_idle_before: Instant::ZERO,
             held_up_since: None,
+            defers,
         }
     }
 
@@ -58,6 +64,18 @@ impl Collection {
     #[inline]
     pub(super) fn is_urgent(&self) -> bool {
         self.is_urgent
+    }
+
+    /// Programs that the store is short of.
+    #[cfg(test)]
+    pub(super) fn used(&self) -> u32 {
+        self.programs - self.free
+    }
+
+    /// Whether no step runs.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.steps.is_empty()
     }
 
     /// A program of `bytes` starts, of which `random_bytes` belong to no sequential stream.
@@ -79,12 +97,20 @@ impl Collection {
         wanted.saturating_sub(self.steps.len() as u32)
     }
 
-    /// When the next step ends, or can start if programs wait for it.
+    /// When a step may start at the earliest.
     #[inline]
-    pub(super) fn next_event(&self) -> Option<Instant> {
+    fn may_start_at(&self, dies: &Dies) -> Instant {
+        let is_deferred = self.defers && !self.is_urgent && self.free > self.programs / LOW_PART;
+        if is_deferred { self.none_idle_before.max(dies.reads_until()) } else { self.none_idle_before }
+    }
+
+    /// When the next step ends, or can start if programs wait for it or it was deferred.
+    #[inline]
+    pub(super) fn next_event(&self, dies: &Dies) -> Option<Instant> {
         let ends = self.steps.peek().map(|&Reverse(ends)| ends);
-        if self.is_urgent && self.steps_to_start() > 0 {
-            return Some(ends.map_or(self.none_idle_before, |ends| ends.min(self.none_idle_before)));
+        if (self.is_urgent || self.defers) && self.steps_to_start() > 0 {
+            let starts = self.may_start_at(dies);
+            return Some(ends.map_or(starts, |ends| ends.min(starts)));
         }
         ends
     }
@@ -108,7 +134,7 @@ impl Collection {
     #[inline]
     pub(super) fn start(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) {
         let steps_to_start = self.steps_to_start();
-        if steps_to_start > 0 && at >= self.none_idle_before {
+        if steps_to_start > 0 && at >= self.may_start_at(dies) {
             self.start_on_idle(at, steps_to_start, dies, random);
         }
     }

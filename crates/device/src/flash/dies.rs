@@ -21,6 +21,8 @@ pub(super) struct Dies {
     none_idle_before: Instant,
     /// Until when all dies do nothing.
     stalled_until: Instant,
+    /// When the last read that has begun ends.
+    reads_until: Instant,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,12 +68,33 @@ impl Dies {
             placement: parameters.placement,
             none_idle_before: Instant::ZERO,
             stalled_until: Instant::ZERO,
+            reads_until: Instant::ZERO,
         }
     }
 
     /// Reads a piece from the die determined by its number. Returns when it is done.
     #[inline]
     pub(super) fn read(
+        &mut self,
+        piece: u64,
+        at: Instant,
+        extra: Nanos,
+        may_suspend: bool,
+        random: &mut Random,
+    ) -> Instant {
+        let done = self.read_on_die(piece, at, extra, may_suspend, random);
+        self.reads_until = self.reads_until.max(done);
+        done
+    }
+
+    /// From then on no read that has begun is in the dies.
+    #[inline]
+    pub(super) fn reads_until(&self) -> Instant {
+        self.reads_until
+    }
+
+    #[inline]
+    fn read_on_die(
         &mut self,
         piece: u64,
         at: Instant,

@@ -97,6 +97,8 @@ pub struct Flash {
     write_through_bytes: Option<u64>,
     /// Writes that were dealt to dies but may not be acknowledged yet.
     unacknowledged: VecDeque<Unacknowledged>,
+    /// Sectors of a page of flash, if a write that covers a part of one reads it first.
+    write_page_sectors: Option<u64>,
     /// Flushes and writes with FUA that wait for programs.
     barriers: VecDeque<Barrier>,
     /// Whether reads wait for writes with FUA.
@@ -174,6 +176,7 @@ impl Flash {
                 .as_ref()
                 .map(|striping| u64::from(striping.write_through_kib) * 1024),
             unacknowledged: VecDeque::new(),
+            write_page_sectors: parameters.write_page_kib.map(|kib| u64::from(kib) * 2),
             barriers: VecDeque::new(),
             fua_blocks_reads: parameters.fua_blocks_reads,
             blocked_up_to: None,
@@ -237,7 +240,8 @@ impl Flash {
                 self.held_sectors += self.held_limit.map_or(0, |_| command.sectors);
                 let bytes = u64::from(command.sectors) * SECTOR_BYTES;
                 let is_random = self.buffer.record_write(&command);
-                self.waiting.push_back(Waiting { tag, fua: command.fua, is_random, bytes, unbuffered: bytes, ready });
+                let (ready, unbuffered) = self.complete_pages(ready, &command);
+                self.waiting.push_back(Waiting { tag, fua: command.fua, is_random, bytes, unbuffered, ready });
                 self.fill_buffer(at, schedule);
             }
             Op::Discard | Op::WriteZeroes => {

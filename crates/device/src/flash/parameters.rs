@@ -74,6 +74,16 @@ pub struct FlashParameters {
     /// waits only for its die.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fua_blocks_reads: bool,
+    /// Whether a step of collection waits until no read is in the drive, while more than a quarter of the store is free; needs `collection`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gc_defers: bool,
+    /// Whether pages that are written more than three times as often as the mean go to blocks of their own; needs `translation`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub heat_placement: bool,
+    /// Size of a page of flash, kibibytes (1024 bytes): a write that covers a part of one reads the page first and programs all of it. Without
+    /// it such a write costs no more than its data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_page_kib: Option<u32>,
     /// Time of a flush after everything before it is programmed, us.
     pub flush_us: f64,
     /// Time that a discard or write-zeroes occupies the front end, us.

@@ -36,6 +36,7 @@ pub(super) fn document(text: &str) -> Result<(), PresetProblem> {
     check_buffer(table)?;
     check_striping(table)?;
     check_collection_step(table)?;
+    check_needed_sections(table)?;
     check_fua(table)?;
     check_inner(table)?;
     check_transport(table)?;
@@ -204,6 +205,19 @@ fn check_collection_step(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     };
     let problem = format!("is {}", describe(step.get_ref()));
     Err(PresetProblem::with_key(&step.span(), "flash.collection_step_us".into(), problem, expected.to_owned()))
+}
+
+/// Options of collection need the section of the kind of collection that they are about.
+fn check_needed_sections(table: &DeTable<'_>) -> Result<(), PresetProblem> {
+    let Some(flash) = table.get("flash").and_then(|flash| flash.get_ref().as_table()) else { return Ok(()) };
+    for (key, section) in [("gc_defers", "collection"), ("heat_placement", "translation")] {
+        let Some(flag) = flash.get(key).filter(|flag| flag.get_ref().as_bool() == Some(true)) else { continue };
+        if !flash.contains_key(section) {
+            let expected = format!("false, or a section `flash.{section}`");
+            return Err(PresetProblem::with_key(&flag.span(), format!("flash.{key}"), "is true".into(), expected));
+        }
+    }
+    Ok(())
 }
 
 /// Only a drive with FUA and a volatile cache has writes that wait for the flash, which can block reads.

@@ -223,7 +223,7 @@ fn an_idle_die_frees_flash_and_a_die_for_which_something_waits_does_not() {
     let mut drive = striped(1, collection(8));
     drive.put_large(2 * UNIT);
     drive.start(0);
-    let free = |drive: &Drive| drive.buffer.collection.as_ref().unwrap().next_event().map(|at| at.0);
+    let free = |drive: &Drive| drive.buffer.collection.as_ref().unwrap().next_event(&drive.dies).map(|at| at.0);
     assert_eq!((drive.next(), free(&drive)), (Some(PROGRAM_NS), None), "the die is at work");
     drive.put_large(UNIT);
     drive.advance(PROGRAM_NS);
@@ -234,6 +234,35 @@ fn an_idle_die_frees_flash_and_a_die_for_which_something_waits_does_not() {
     assert_eq!(free(&drive), Some(8 * PROGRAM_NS));
     drive.advance(8 * PROGRAM_NS);
     assert_eq!((free(&drive), drive.next()), (None, None), "the store is full");
+}
+
+#[test]
+fn a_step_waits_for_reads_if_it_is_deferred_until_a_quarter_of_the_store_is_left() {
+    let free_at = |defers: bool, programs: u32| {
+        let striping = StripingParameters { write_through_kib: 64, write_through_unit_kib: 8 };
+        let mut drive = Drive::new(|parameters| {
+            (parameters.striping, parameters.dies, parameters.collection) = (Some(striping), 8, collection(8));
+            (parameters.gc_defers, parameters.read_us, parameters.read_jitter_percent) = (defers, 100_000.0, 0.0);
+        });
+        // A read keeps one of the dies for 100 ms.
+        drive.dies.read(0, Instant(0), Nanos::ZERO, false, &mut drive.random);
+        let mut at = 0;
+        let collection = |drive: &Drive| drive.buffer.collection.clone().unwrap();
+        while collection(&drive).is_idle() && collection(&drive).used() < programs {
+            drive.put_large(UNIT);
+            drive.start(at);
+            at += PROGRAM_NS;
+            drive.advance(at);
+        }
+        while collection(&drive).is_idle() {
+            at = drive.next().unwrap();
+            drive.advance(at);
+        }
+        at / PROGRAM_NS
+    };
+    let [now, deferred, low] = [free_at(false, 3), free_at(true, 3), free_at(true, 7)];
+    assert!(now < 10 && low < 20, "{now} {low}");
+    assert_eq!(deferred, 100, "when the read has ended");
 }
 
 #[test]
