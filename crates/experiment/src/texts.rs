@@ -8,7 +8,7 @@ use hoistway_blk::ground::Kernel;
 use hoistway_legacy::all_schedulers;
 use serde::Deserialize;
 
-const SCHEDULERS: [&str; 12] = [
+const SCHEDULERS: [&str; 15] = [
     include_str!("../texts/none.toml"),
     include_str!("../texts/mq-deadline.toml"),
     include_str!("../texts/kyber.toml"),
@@ -21,6 +21,9 @@ const SCHEDULERS: [&str; 12] = [
     include_str!("../texts/mqfq.toml"),
     include_str!("../texts/d2fq.toml"),
     include_str!("../texts/blk-switch.toml"),
+    include_str!("../texts/tabs.toml"),
+    include_str!("../texts/vfair.toml"),
+    include_str!("../texts/cffq.toml"),
 ];
 const QUEUE: &str = include_str!("../texts/queue.toml");
 const NOTES: &str = include_str!("../texts/notes.toml");

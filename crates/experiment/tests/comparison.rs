@@ -305,7 +305,8 @@ fn the_loads_of_published_schedulers_run_under_every_scheduler() {
             ramp_ns: Some(0),
             ..Comparison::default()
         });
-        let [all, outside] = [&["none", "mq-deadline", "kyber", "bfq"][..], &["k2", "mqfq", "adios"]];
+        let [all, outside] =
+            [&["none", "mq-deadline", "kyber", "bfq"][..], &["k2", "mqfq", "tabs", "vfair", "cffq", "adios"]];
         for scheduler in all.iter().chain(outside) {
             let run = document.runs.iter().find(|run| run.scheduler == *scheduler);
             assert!(run.is_some_and(|run| run.simulated_ios > 100), "{load} under {scheduler}");
@@ -319,14 +320,21 @@ fn research_selects_schedulers_outside_linux_and_default_and_all_do_not() {
         let comparison = Comparison { schedulers: names(schedulers), repeats: 1, ..small() };
         labels(&run(&comparison)).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(of(&["research"]), ["k2", "mqfq"], "the device has no weighted round robin for d2fq");
+    assert_eq!(
+        of(&["research"]),
+        ["k2", "mqfq", "tabs", "vfair", "cffq"],
+        "the device has no weighted round robin for d2fq"
+    );
     assert_eq!(of(&["shipping"]), ["adios"]);
-    assert_eq!(of(&["none", "research", "k2"]), ["none", "k2", "mqfq"]);
+    assert_eq!(of(&["none", "research", "k2"]), ["none", "k2", "mqfq", "tabs", "vfair", "cffq"]);
     let (default, all) = (of(&[]), of(&["all"]));
-    for outside in ["k2", "adios", "mqfq"].map(str::to_owned) {
+    for outside in ["k2", "adios", "mqfq", "tabs", "vfair", "cffq"].map(str::to_owned) {
         assert!(!default.contains(&outside) && !all.contains(&outside), "{default:?} {all:?}");
     }
-    assert_eq!(of(&["all", "research", "shipping"]), [all, names(&["k2", "mqfq", "adios"])].concat());
+    assert_eq!(
+        of(&["all", "research", "shipping"]),
+        [all, names(&["k2", "mqfq", "tabs", "vfair", "cffq", "adios"])].concat()
+    );
     let refused = |schedulers: &[&str], kernel: &str| {
         let comparison = Comparison { schedulers: names(schedulers), kernels: names(&[kernel]), ..small() };
         comparison.run(&Alone).unwrap_err().to_string()

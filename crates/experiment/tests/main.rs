@@ -10,6 +10,7 @@ mod locks;
 mod metamorphic;
 mod own_scheduler;
 mod principles;
+mod published;
 mod recordings;
 mod refusals;
 mod sweep;

@@ -7,7 +7,9 @@
 mod adios;
 mod bfq;
 mod blk_switch;
+mod cffq;
 mod d2fq;
+mod fair_queue;
 mod k2;
 mod kyber;
 mod mq_deadline;
@@ -15,8 +17,10 @@ mod mqfq;
 mod noop;
 pub mod process_queue;
 mod registry;
+mod tabs;
 #[cfg(test)]
 mod test_bench;
+mod vfair;
 
 pub use bfq::{
     Bfq, BfqConfig, BfqGroup, BfqVariant, Expiration as BfqExpiration, QueueLabel as BfqQueueLabel,
@@ -31,6 +35,6 @@ pub use mqfq::{Mqfq, MqfqFamily};
 pub use noop::Noop;
 pub(crate) use registry::scaled;
 pub use registry::{
-    ADIOS, Attachment, BFQ, BLK_SWITCH, D2FQ, K2, KYBER, Layer, MQ_DEADLINE, MQFQ, Maker, NONE, OUTSIDE_LINUX, Origin,
-    Policy, Priorities, Registry, Row,
+    ADIOS, Attachment, BFQ, BLK_SWITCH, CFFQ, D2FQ, K2, KYBER, Layer, MQ_DEADLINE, MQFQ, Maker, NONE, OUTSIDE_LINUX,
+    Origin, Policy, Priorities, Registry, Row, TABS, VFAIR,
 };

@@ -293,8 +293,32 @@ pub const BLK_SWITCH: Row = Row {
     })
 };
 
+/// tabs.
+pub const TABS: Row = Row {
+    origin: Origin::Research("USENIX HotStorage 2022"),
+    since: Kernel::series(4, 11),
+    ..Row::new("tabs", |queue| Policy::boxed(super::tabs::Tabs::new(queue.capacity)))
+};
+
+/// vfair.
+pub const VFAIR: Row = Row {
+    origin: Origin::Research("ACM SoCC 2015"),
+    since: Kernel::series(4, 11),
+    priorities: |_| Priorities::ClassAndLevel,
+    weights: true,
+    ..Row::new("vfair", |queue| Policy::boxed(super::vfair::Vfair::new(queue.capacity)))
+};
+
+/// cffq.
+pub const CFFQ: Row = Row {
+    origin: Origin::Research("ACM IMCOM 2017"),
+    since: Kernel::series(4, 11),
+    priorities: |_| Priorities::ClassAndLevel,
+    ..Row::new("cffq", |queue| Policy::boxed(super::cffq::Cffq::new(queue.capacity)))
+};
+
 /// The schedulers that no release of Linux has, in the order in which they are listed.
-pub const OUTSIDE_LINUX: [Row; 5] = [K2, ADIOS, MQFQ, D2FQ, BLK_SWITCH];
+pub const OUTSIDE_LINUX: [Row; 8] = [K2, ADIOS, MQFQ, D2FQ, BLK_SWITCH, TABS, VFAIR, CFFQ];
 
 /// Creates a scheduler from data that a plain function does not have: an interpreter's class, parameters of an experiment.
 pub type Maker = Arc<dyn Fn(&Attachment<'_>) -> Policy + Send + Sync>;
@@ -393,10 +417,24 @@ mod tests {
         let registry = Registry::multi_queue().with(&[mine]);
         assert_eq!(
             registry.names(),
-            ["none", "mq-deadline", "kyber", "bfq", "k2", "adios", "mqfq", "d2fq", "blk-switch", "mine"]
+            [
+                "none",
+                "mq-deadline",
+                "kyber",
+                "bfq",
+                "k2",
+                "adios",
+                "mqfq",
+                "d2fq",
+                "blk-switch",
+                "tabs",
+                "vfair",
+                "cffq",
+                "mine"
+            ]
         );
         let registry = registry.with(&[Row { weights: true, ..mine }]);
-        assert_eq!((registry.names().len(), registry.find("mine").map(|row| row.weights)), (10, Some(true)));
+        assert_eq!((registry.names().len(), registry.find("mine").map(|row| row.weights)), (13, Some(true)));
         assert!(registry.find("yours").is_none());
     }
 

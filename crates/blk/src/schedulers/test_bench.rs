@@ -25,6 +25,7 @@ pub(super) trait Tested {
     fn finish(&mut self, cx: &mut ElevatorCx<'_>, id: RqId);
     fn on_requeued(&mut self, cx: &mut ElevatorCx<'_>, id: RqId);
     fn on_event(&mut self, cx: &mut ElevatorCx<'_>, event: SchedulerEvent);
+    fn on_timer(&mut self, cx: &mut ElevatorCx<'_>);
     fn has_work(&self) -> bool;
     fn grow(&mut self, capacity: u32);
     fn tunables(&self) -> Vec<(&'static Tunable, i128)>;
@@ -49,6 +50,9 @@ impl<S: Scheduler> Tested for RequestStore<S> {
     }
     fn on_event(&mut self, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
         self.call(cx, |policy, cx| policy.on_event(cx, event));
+    }
+    fn on_timer(&mut self, cx: &mut ElevatorCx<'_>) {
+        self.call(cx, |policy, cx| policy.on_timer(cx));
     }
     fn has_work(&self) -> bool {
         self.policy().has_work()
@@ -86,6 +90,9 @@ impl<C: Concurrent<Local>> Tested for Unserialized<C> {
     fn on_event(&mut self, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
         self.0.on_event(&NoMeter, cx, event);
     }
+    fn on_timer(&mut self, cx: &mut ElevatorCx<'_>) {
+        self.0.on_timer(&NoMeter, cx);
+    }
     fn has_work(&self) -> bool {
         self.0.has_work(HctxId(0))
     }
@@ -112,6 +119,8 @@ pub(super) struct Bench<T: Tested> {
     pub(super) at: Instant,
     /// Requests that others have absorbed.
     pub(super) absorbed: Vec<RqId>,
+    /// When the policy's timer expires.
+    pub(super) timer: Option<Instant>,
 }
 
 impl<S: Scheduler> Bench<RequestStore<S>> {
@@ -148,6 +157,7 @@ impl<T: Tested> Bench<T> {
             requested: RequestedActions::default(),
             at: Instant::ZERO,
             absorbed: Vec::new(),
+            timer: None,
         }
     }
 
@@ -162,6 +172,9 @@ impl<T: Tested> Bench<T> {
         let now = Hz::DEFAULT.now(self.at);
         let mut cx = ElevatorCx { now, cpu: CpuId(0), requested: &mut self.requested, freed: &mut freed };
         let result = body(&mut self.tested, &mut cx, &self.rules);
+        if let Some(at) = self.requested.set_timer {
+            self.timer = Some(at);
+        }
         for rq in freed.drain(..) {
             let id = rq.id();
             let mut cx = ElevatorCx { now, cpu: CpuId(0), requested: &mut self.requested, freed: &mut Vec::new() };
@@ -183,6 +196,14 @@ impl<T: Tested> Bench<T> {
 
     pub(super) fn tell(&mut self, event: SchedulerEvent) {
         self.call(|tested, cx, _| tested.on_event(cx, event));
+    }
+
+    /// The timer expires.
+    pub(super) fn fire(&mut self) {
+        if let Some(at) = self.timer.take() {
+            self.at = self.at.max(at);
+            self.call(|tested, cx, _| tested.on_timer(cx));
+        }
     }
 
     /// Inserts a request on a hardware queue, which starts now.
@@ -257,6 +278,7 @@ impl<T: Tested> Bench<T> {
             }
             match self.dispatch_to(0).0 {
                 Some(id) => order.push(id),
+                None if self.timer.is_some() => self.fire(),
                 None => break,
             }
         }
@@ -300,6 +322,11 @@ pub(super) fn random_calls<T: Tested>(mut bench: Bench<T>, seed: u64, check: imp
     let mut ended = 0_usize;
     for _ in 0..600 {
         bench.at.0 += draws.below(300_000);
+        if bench.timer.is_some_and(|at| at <= bench.at) {
+            let could_work = bench.has_work();
+            bench.fire();
+            assert!(could_work || !bench.has_work() || bench.requested.run_queues, "the timer runs the queues");
+        }
         let could_work = bench.has_work();
         let mut may_make_work = true;
         match draws.below(16) {
@@ -367,7 +394,8 @@ pub(super) fn random_calls<T: Tested>(mut bench: Bench<T>, seed: u64, check: imp
         let waiting = bench.waiting();
         assert_eq!(inserted, ended + bench.absorbed.len() + bench.at_device.len() + waiting);
         assert!(waiting > 0 || !bench.has_work(), "there is work of nothing");
-        assert!(waiting == 0 || !bench.at_device.is_empty() || bench.has_work(), "{waiting} are stuck");
+        let is_looked_at = !bench.at_device.is_empty() || bench.has_work() || bench.timer.is_some();
+        assert!(waiting == 0 || is_looked_at, "{waiting} are stuck");
         check(&bench);
     }
     ended += bench.at_device.len();

@@ -96,6 +96,12 @@ pub enum Reason {
     SteeredOfTwo,
     /// A policy chose its hardware queue, for a reason of its own.
     Steered,
+    /// tabs: a write with FUA whose bucket covers all that wait, or for which nothing else is at the device.
+    FuaToken,
+    /// tabs: writes with FUA wait for their bucket.
+    NoFuaToken,
+    /// tabs: what the device gives to the other type alone is being measured.
+    OtherTypeMeasured,
 }
 
 impl Reason {
@@ -163,6 +169,9 @@ impl Reason {
             Reason::SteeredToBatch => "its CPU has too many, and this worker's batch is nearest to full",
             Reason::SteeredOfTwo => "all workers are busy, and this one of two that were drawn has fewer",
             Reason::Steered => "a policy chose its hardware queue, for a reason of its own",
+            Reason::FuaToken => "its bucket covers the writes with FUA, or nothing else is at the device",
+            Reason::NoFuaToken => "writes with FUA wait for their bucket",
+            Reason::OtherTypeMeasured => "the other type of request is being measured alone",
         }
     }
 }

@@ -97,8 +97,17 @@ pub const TABLES: &[Table] = &[
 ];
 
 /// The tables of schedulers that Linux does not have.
-pub const RESEARCH: &[Table] =
-    &[research::K2, research::MQFQ, research::D2FQ, research::BLK_SWITCH, research::ADIOS, research::TOURNAMENT];
+pub const RESEARCH: &[Table] = &[
+    research::K2,
+    research::MQFQ,
+    research::D2FQ,
+    research::BLK_SWITCH,
+    research::ADIOS,
+    research::TABS,
+    research::VFAIR,
+    research::CFFQ,
+    research::TOURNAMENT,
+];
 
 impl Table {
     /// The table with this name.

@@ -45,6 +45,9 @@ fn tables_of_schedulers_outside_linux_are_made_only_on_request() {
         "research-d2fq",
         "research-blk-switch",
         "research-adios",
+        "research-tabs",
+        "research-vfair",
+        "research-cffq",
         "research-tournament",
     ] {
         assert!(list.lines().any(|line| line.starts_with(name)), "{list}");

@@ -174,11 +174,11 @@ fn unknown_names_get_the_nearest_ones() {
         ("wbt", "did you mean queue.wbt_lat_usec?"),
         (
             "",
-            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, adios, mqfq, d2fq, blk-switch, SCHEDULER.TUNABLE, or queue.FILE with",
+            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, adios, mqfq, d2fq, blk-switch, tabs, vfair, cffq, SCHEDULER.TUNABLE, or queue.FILE with",
         ),
         (
             "xyzzy",
-            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, adios, mqfq, d2fq, blk-switch, SCHEDULER.TUNABLE, or queue.FILE with",
+            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, adios, mqfq, d2fq, blk-switch, tabs, vfair, cffq, SCHEDULER.TUNABLE, or queue.FILE with",
         ),
     ] {
         refused(folder.path(), &["explain", name], &[&format!("\"{name}\": unknown name"), near]);
@@ -205,7 +205,7 @@ fn a_tunable_that_no_kernel_has_is_explained_without_a_kernel() {
         assert!(text.contains(part), "{part}:\n{text}");
     }
     assert!(!text.contains("silently clamped") && !text.contains("/sys/block"), "{text}");
-    for scheduler in ["k2", "adios", "mqfq", "d2fq", "blk-switch"] {
+    for scheduler in ["k2", "adios", "mqfq", "d2fq", "blk-switch", "tabs", "vfair", "cffq"] {
         assert!(printed(&["explain", scheduler]).contains("unverified"), "{scheduler}");
     }
     let document: Value = serde_json::from_str(&printed(&["explain", "k2.merge", "--format", "json"])).unwrap();

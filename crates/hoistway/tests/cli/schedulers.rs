@@ -5,8 +5,23 @@ use tempfile::tempdir;
 
 use crate::support::{keys, printed, refused};
 
-const ALL: [&str; 12] =
-    ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "k2", "adios", "mqfq", "d2fq", "blk-switch"];
+const ALL: [&str; 15] = [
+    "none",
+    "mq-deadline",
+    "kyber",
+    "bfq",
+    "noop",
+    "deadline",
+    "cfq",
+    "k2",
+    "adios",
+    "mqfq",
+    "d2fq",
+    "blk-switch",
+    "tabs",
+    "vfair",
+    "cffq",
+];
 
 #[test]
 fn every_scheduler_has_a_row_and_a_sentence() {

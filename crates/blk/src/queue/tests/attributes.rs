@@ -259,5 +259,9 @@ fn every_tunable_of_a_scheduler_outside_linux_refuses_what_is_no_number_or_out_o
             count += 1;
         }
     }
-    assert_eq!(count, 2 + 21 + 3 + 7 + 4, "tunables of k2, adios, mqfq, d2fq and blk-switch");
+    assert_eq!(
+        count,
+        2 + 21 + 3 + 7 + 4 + 5 + 2 + 1,
+        "tunables of k2, adios, mqfq, d2fq, blk-switch, tabs, vfair and cffq"
+    );
 }

@@ -11,7 +11,7 @@ use crate::request::{Marks, Rq};
 use crate::watch::reason::Reason;
 
 use super::Mqfq;
-use super::flows::FlowKey;
+use crate::schedulers::fair_queue::FlowKey;
 
 /// The tunables' values: threshold, slots, cost of a write.
 type Values = [u64; 3];

@@ -5,59 +5,12 @@ use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::ground::ids::{CgroupId, IoContextId};
 use crate::ground::sharing::{Lock, Sharing, Word};
+use crate::schedulers::fair_queue::{FlowKey, Weight};
 use crate::schedulers::process_queue::Scatter;
 
 use super::NEVER;
-
-/// A weight relative to a default: a flow whose value equals the default has weight 1.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Weight {
-    pub(super) value: u32,
-    pub(super) default: u32,
-}
-
-impl Weight {
-    /// The weight of a group for which none was set.
-    const GROUP_DEFAULT: u32 = 100;
-
-    fn of_group(value: u64) -> Weight {
-        Weight { value: (value as u32).max(1), default: Weight::GROUP_DEFAULT }
-    }
-
-    /// The weight of a priority: best-effort level p weighs 8 - p, real time as the best of these, idle as the least.
-    pub(super) fn of_priority(priority: IoPriority) -> Weight {
-        let value = match priority.class() {
-            PriorityClass::RealTime => 8,
-            PriorityClass::BestEffort => 8 - u32::from(priority.level()),
-            PriorityClass::None => 4,
-            PriorityClass::Idle => 1,
-        };
-        Weight { value, default: 4 }
-    }
-}
-
-/// The identity of a flow: an I/O context, or a group.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct FlowKey(u64);
-
-impl FlowKey {
-    const GROUP: u64 = 1 << 32;
-
-    pub(super) fn io_context(io_context: IoContextId) -> FlowKey {
-        FlowKey(u64::from(io_context.0))
-    }
-
-    pub(super) fn group(cgroup: CgroupId) -> FlowKey {
-        FlowKey(FlowKey::GROUP | u64::from(cgroup.0))
-    }
-
-    fn as_group(self) -> Option<u32> {
-        (self.0 & FlowKey::GROUP != 0).then_some(self.0 as u32)
-    }
-}
 
 /// A map from flows.
 pub(super) type ByFlow<T> = HashMap<FlowKey, T, BuildHasherDefault<Scatter>>;

@@ -10,7 +10,8 @@ use crate::policy::key_order::KeyOrder;
 use crate::request::Rq;
 
 use super::NEVER;
-use super::flows::{ByFlow, Flow, FlowKey};
+use super::flows::{ByFlow, Flow};
+use crate::schedulers::fair_queue::FlowKey;
 
 /// The requests of one flow on one hardware queue, first in, first out.
 struct LocalQueue<Sh: Sharing> {

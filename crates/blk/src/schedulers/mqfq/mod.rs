@@ -36,7 +36,8 @@ use crate::request::merge::{Edge, MergeRules};
 use crate::request::{Marks, Rq};
 use crate::watch::reason::Reason;
 
-use flows::{FlowKey, Flows, Weight};
+use super::fair_queue::{FlowKey, Weight};
+use flows::Flows;
 use local_queues::LocalQueues;
 
 /// Tags of a byte at weight 1: small requests of heavy flows still differ.

@@ -3,21 +3,27 @@
 //! Used by: `reproduction`, `reproduction::low_latency`, `reproduction::cachyos`.
 //! Tests: `crates/evidence/src/reproduction/research/k2.rs`, `crates/evidence/src/reproduction/research/tournament.rs`.
 //!
-//! Modules: `k2`, `mqfq`, `d2fq`, `blk_switch`, `adios` (a table of claims each), `tournament` (every scheduler under the same loads).
+//! Modules: `k2`, `mqfq`, `d2fq`, `blk_switch`, `adios`, `tabs`, `vfair`, `cffq` (a table of claims each), `tournament` (every scheduler under the same loads).
 
 mod adios;
 mod blk_switch;
+mod cffq;
 mod d2fq;
 mod k2;
 mod mqfq;
+mod tabs;
 mod tournament;
+mod vfair;
 
 pub(super) use self::adios::ADIOS;
 pub(super) use self::blk_switch::BLK_SWITCH;
+pub(super) use self::cffq::CFFQ;
 pub(super) use self::d2fq::D2FQ;
 pub(super) use self::k2::K2;
 pub(super) use self::mqfq::MQFQ;
+pub(super) use self::tabs::TABS;
 pub(super) use self::tournament::TOURNAMENT;
+pub(super) use self::vfair::VFAIR;
 
 use hoistway_answer::document::{JobSummary, OperationSummary, Run};
 use hoistway_experiment::{Alone, Comparison, Error, Tunable, Vary};

@@ -8,7 +8,7 @@ use hoistway_experiment::{Comparison, Devices, Error, scenarios};
 
 pub(in crate::reproduction) const TOURNAMENT: Table = Table {
     name: "research-tournament",
-    title: "seven to eight schedulers under the loads of the papers, on 1 to 10 cores, on a drive of low latency, on one that arbitrates and behind a transport",
+    title: "ten to eleven schedulers under the loads of the papers, on 1 to 10 cores, on a drive of low latency, on one that arbitrates and behind a transport",
     source: "none: the loads are those of vFair, TABS, CFFQ, HIOS, K2, blk-switch and MQFQ, and what tenants complain of",
     story: STORY,
     device: DRIVE,
@@ -41,7 +41,7 @@ const STORY: &str = "Nothing is judged. What no kernel has is unverified: its ru
                      leave the others 3 to 4 %.";
 
 /// Those that run on any drive.
-const SCHEDULERS: [&str; 7] = ["none", "mq-deadline", "bfq", "kyber", "k2", "adios", "mqfq"];
+const SCHEDULERS: [&str; 10] = ["none", "mq-deadline", "bfq", "kyber", "k2", "adios", "mqfq", "tabs", "vfair", "cffq"];
 
 /// Those of them whose decisions were compared with a kernel's.
 const OF_LINUX: [&str; 4] = ["none", "mq-deadline", "bfq", "kyber"];

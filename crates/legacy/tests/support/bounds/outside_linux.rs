@@ -1,4 +1,4 @@
-//! Schedulers that Linux does not have: k2 and mqfq let so many requests to the device (K2-4, MQFQ-6), k2 serves levels strictly
+//! Schedulers that Linux does not have: k2, mqfq, vfair and cffq let so many requests to the device (K2-4, MQFQ-6, VFAIR-3, CFFQ-5), k2 serves levels strictly
 //! (K2-2), d2fq and blk-switch place every request as soon as it exists (D2FQ-4, BS-2, BS-3).
 
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ impl OutsideLinux {
     pub fn follow(&mut self, scheduler: &str, come_late: bool, tunable: Tunable<'_>) {
         self.most = match scheduler {
             "k2" => tunable("max_inflight"),
-            "mqfq" => tunable("slots"),
+            "mqfq" | "vfair" | "cffq" => tunable("slots"),
             _ => None,
         };
         self.has_levels = scheduler == "k2" && !come_late;
