@@ -87,6 +87,7 @@ impl Arbiter {
     }
 
     /// Adds a command that the drive cannot fetch yet. A queue number out of range counts as the last queue.
+    #[inline]
     pub(super) fn push(&mut self, command: Command) {
         let number = usize::from(command.queue).min(self.queues.len() - 1);
         let queue = &mut self.queues[number];
@@ -98,6 +99,7 @@ impl Arbiter {
     }
 
     /// The next command to fetch.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Command> {
         let class = self.next_class()?;
         let turns = &mut self.turns[class];
