@@ -18,6 +18,7 @@ use hoistway_terminal::output::Output;
 ///   hoistway fio --name=x --filename=/dev/sda --direct=1 --rw=randread --runtime=10 --time_based
 ///   hoistway fio fio --name=x --filename=/dev/sda --rw=randread --device samsung-980pro-1tb
 ///   hoistway fio --name=x --rw=randread -- --host desktop
+///   hoistway fio "sudo fio --name=x --filename=/dev/sdb --rw=randwrite" --device hdd
 ///   hoistway fio --print-job --direct=1 --name=a --rw=read --name=b --rw=write
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -54,20 +55,24 @@ const NAME: &str = "fio command line";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let mut parts = arguments.line.splitn(2, |argument| argument == "--");
-    // Recognised at any position: fio has no option with this name.
-    let (print_job_flags, fio_arguments): (Vec<&str>, Vec<&str>) =
-        parts.next().unwrap_or_default().iter().map(String::as_str).partition(|option| *option == "--print-job");
-    // A quoted command is a single argument.
-    let words = match fio_arguments[..] {
-        [whole] if whole.contains(char::is_whitespace) => {
-            shell_words::split(whole).with_context(|| format!("{NAME}: expected every quotation mark to be closed"))?
-        }
-        _ => fio_arguments.into_iter().map(str::to_owned).collect(),
-    };
     let command = compare::Arguments::augment_args(clap::Command::new("hoistway compare"));
-    let (words, own_options) = without_options_of_compare(words, &command);
+    let given = parts.next().unwrap_or_default().to_vec();
+    let (mut words, mut own_options) = without_options_of_compare(given, &command);
+    // Recognised at any position: fio has no option with this name.
+    let print_job = arguments.print_job || words.iter().any(|word| word == "--print-job");
+    words.retain(|word| word != "--print-job");
+    // A quoted command is a single argument.
+    if let [whole] = &words[..]
+        && whole.contains(char::is_whitespace)
+    {
+        let unquoted =
+            shell_words::split(whole).with_context(|| format!("{NAME}: expected every quotation mark to be closed"))?;
+        let (of_fio, of_compare) = without_options_of_compare(unquoted, &command);
+        words = of_fio;
+        own_options.extend(of_compare);
+    }
     let text = job_text(words.iter().map(String::as_str)).context(NAME)?;
-    if arguments.print_job || !print_job_flags.is_empty() {
+    if print_job {
         Output::open(None)?.write(&text)?;
         return Ok(Ending::Done);
     }

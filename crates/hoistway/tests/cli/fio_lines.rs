@@ -34,6 +34,10 @@ fn the_job_file_that_it_means_can_be_had() {
     let text = printed(&["fio", "--print-job", "--direct=1", "--name=a", "--rw", "read", "--name=b", "--rw=write"]);
     assert_eq!(text, "[global]\ndirect=1\n\n[a]\nrw=read\n\n[b]\nrw=write\n");
     assert_eq!(printed(&["fio", "fio", "--name=a", "--rw=read", "--print-job"]), "[a]\nrw=read\n");
+    let quoted = "sudo fio --name=a --rw=read";
+    for line in [&["--device", "hdd", quoted][..], &[quoted, "--device=hdd"], &[quoted, "--fail-if", "a:read:p99>1s"]] {
+        assert_eq!(printed(&[&["fio", "--print-job"], line].concat()), "[a]\nrw=read\n");
+    }
 }
 
 #[test]
