@@ -75,13 +75,26 @@ fn doubt(processes: &[&Process], preset: &Preset, observed: Observed) -> Option<
         ));
     }
     let Some(range) = &calibration.range else {
-        let words = calibration.valid_range.trim_end_matches('.').replace(". ", "; ");
-        return Some(format!("the model of {name} holds for: {words}{NO_SMALL_GAINS}"));
+        let clauses = in_one_sentence(&calibration.valid_range);
+        return Some(format!("the model of {name} holds for: {clauses}{NO_SMALL_GAINS}"));
     };
     let outside = outside(range, processes, observed);
     (!outside.is_empty()).then(|| {
         format!("the model of {name} is not calibrated for {} (`hoistway devices {name}`)", outside.join(", "))
     })
+}
+
+/// Sentences as the clauses of one.
+fn in_one_sentence(sentences: &str) -> String {
+    let mut clauses = sentences.trim_end_matches('.').split(". ");
+    let mut joined = clauses.next().unwrap_or_default().to_owned();
+    for clause in clauses {
+        joined.push_str("; ");
+        let mut letters = clause.chars();
+        joined.extend(letters.next().into_iter().flat_map(char::to_lowercase));
+        joined.push_str(letters.as_str());
+    }
+    joined
 }
 
 /// The properties of the load that are out of the range.
@@ -198,7 +211,8 @@ mod tests {
         let is_coarse = |name: &&str| Preset::builtin(name).unwrap().calibration().on.contains("iocost-benchmarks");
         let coarse = Preset::builtin_names().find(is_coarse).unwrap();
         assert!(
-            doubts_of("rw=randread", coarse, 1.0)[0].contains(" holds for: saturated reads or writes, each alone; ")
+            doubts_of("rw=randread", coarse, 1.0)[0]
+                .contains(" holds for: saturated reads or writes, each alone; latencies at low depth, ")
         );
     }
 
