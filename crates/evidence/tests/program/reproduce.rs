@@ -17,7 +17,14 @@ fn the_document_has_the_keys_that_readers_count_on() {
     let folder = tempdir().unwrap();
     let csv = folder.path().join("cells.csv");
     let arguments = ["reproduce", "suse-dd", "--format", "json", "--cells", csv.to_str().unwrap()];
-    let document: Value = serde_json::from_str(&printed(&arguments)).unwrap();
+    let text = printed(&arguments);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let file = folder.path().join("tables.json");
+    std::fs::write(&file, &text).unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(printed(&["reproduce", "--tables", file, "--format", "json"]), text, "shown without simulating");
+    let missing = ["reproduce", "--tables", "missing.json"];
+    refused(folder.path(), &missing, &["missing.json", "expected a document of reproduce --format json"]);
     assert_eq!(document["format"], "hoistway-reproduction/2");
     let csv = std::fs::read_to_string(csv).unwrap();
     assert_eq!(csv.lines().count(), 1 + 4, "{csv}");

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Args;
 use hoistway_evidence::reproduction::Party;
 use hoistway_evidence::reproduction::decisions::{DecisionRule, PublishedChoice, RIGHT, Score, parties};
 use hoistway_evidence::reproduction::whole_loads::of_whole_load;
-use hoistway_evidence::reproduction::{KnownDecision, Length, Reproduced, Reproduction, TABLES, known};
+use hoistway_evidence::reproduction::{KnownDecision, Length, TABLES, Table, known};
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
+
+use super::tables;
 
 /// Score the choice of schedulers, in Markdown.
 ///
@@ -30,17 +32,12 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(None)?;
-    let mut tables: Vec<Reproduced> = Vec::new();
-    for file in &arguments.tables {
-        let describe_file = || format!("{}: expected a document of reproduce --format json", file.display());
-        let text = std::fs::read_to_string(file).with_context(describe_file)?;
-        tables.extend(serde_json::from_str::<Reproduction>(&text).with_context(describe_file)?.tables);
-    }
-    if arguments.tables.is_empty() {
-        for table in TABLES {
-            tables.push(table.reproduce(Length::Settled)?);
-        }
-    }
+    let tables = if arguments.tables.is_empty() {
+        let all: Vec<&Table> = TABLES.iter().collect();
+        tables::simulated(&all, |table| Ok(table.reproduce(Length::Settled)?))?
+    } else {
+        tables::read(&arguments.tables)?
+    };
     let choices: Vec<PublishedChoice> = tables.iter().flat_map(PublishedChoice::all).collect();
     let load_choices: Vec<PublishedChoice> =
         tables.iter().flat_map(|table| of_whole_load(&table.name, PublishedChoice::all(table))).collect();

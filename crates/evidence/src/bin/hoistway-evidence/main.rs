@@ -4,6 +4,7 @@ mod conform;
 mod decide;
 mod replay_pairs;
 mod reproduce;
+mod tables;
 
 use std::process::ExitCode;
 

@@ -11,6 +11,8 @@ use hoistway_render::text::aligned;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::{DocumentFormat as Format, Output};
 
+use super::tables;
+
 /// Reproduce published measurements of I/O schedulers: print each simulated figure, the published one, and the error.
 ///
 /// Figures that a device or a host was calibrated on are marked and not judged; all others are predictions.
@@ -21,7 +23,8 @@ use hoistway_terminal::output::{DocumentFormat as Format, Output};
 ///   hoistway reproduce habr-ssd --row kyber
 ///   hoistway reproduce habr-nvme --sensitivity
 ///   hoistway reproduce research
-///   hoistway reproduce --format markdown --cells docs/internals/reproduction.csv > docs/internals/reproduction.md
+///   hoistway reproduce --format json > tables.json
+///   hoistway reproduce --tables tables.json --format markdown --cells cells.csv
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -43,6 +46,9 @@ pub(crate) struct Arguments {
     /// The output format. Of a long table Markdown shows what is missed; --cells has the rest.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Documents of --format json, shown instead of simulating.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "full", "sensitivity"])]
+    tables: Vec<PathBuf>,
     /// Also write all cells, a line each.
     #[arg(long, value_name = "FILE.csv", conflicts_with = "list")]
     cells: Option<PathBuf>,
@@ -57,20 +63,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         output.write(aligned(&rows))?;
         return Ok(Ending::Done);
     }
-    let tables = select_tables(&arguments.names)?;
     let cells_output = arguments.cells.as_deref().map(|file| Output::open(Some(file))).transpose()?;
-    let length = if arguments.full { Length::Published } else { Length::Settled };
-    let mut reproduced = Vec::with_capacity(tables.len());
-    for table in &tables {
-        let mut cells = table.reproduce(length)?;
-        if let Some(text) = &arguments.row {
-            select_rows(&mut cells, text)?;
-        }
-        if arguments.sensitivity {
-            cells.sensitivity = table.sensitivity(length)?;
-        }
-        reproduced.push(cells);
+    let selected = select_tables(&arguments.names)?;
+    let mut reproduced = if arguments.tables.is_empty() {
+        let length = if arguments.full { Length::Published } else { Length::Settled };
+        tables::simulated(&selected, |table| {
+            let mut cells = table.reproduce(length)?;
+            if arguments.sensitivity {
+                cells.sensitivity = table.sensitivity(length)?;
+            }
+            Ok(cells)
+        })?
+    } else {
+        let is_named =
+            |table: &Reproduced| arguments.names.is_empty() || selected.iter().any(|of| of.name == table.name);
+        tables::read(&arguments.tables)?.into_iter().filter(is_named).collect()
+    };
+    if let Some(text) = &arguments.row {
+        reproduced.iter_mut().try_for_each(|table| select_rows(table, text))?;
     }
+    let tables: Vec<&Table> = reproduced.iter().filter_map(|table| Table::named(&table.name)).collect();
     if let Some(file) = cells_output {
         file.write(cells_as_csv(&tables, &reproduced)?)?;
     }

@@ -1,0 +1,35 @@
+//! Reproduced tables: simulated, with a line of progress for each, or read from documents of `reproduce --format json`.
+//!
+//! Used by: `decide`, `reproduce`.
+//! Tests: `crates/evidence/tests/program/reproduce.rs`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use hoistway_evidence::reproduction::{Reproduced, Reproduction, Table};
+
+/// Simulates the tables one after the other; a line on standard error names each, and how long it took.
+pub(crate) fn simulated(tables: &[&Table], simulate: impl Fn(&Table) -> Result<Reproduced>) -> Result<Vec<Reproduced>> {
+    let mut reproduced = Vec::with_capacity(tables.len());
+    for (number, table) in (1..).zip(tables) {
+        let begin = Instant::now();
+        reproduced.push(simulate(table)?);
+        eprintln!("{number} of {}: {}, {:.0} s", tables.len(), table.name, begin.elapsed().as_secs_f64());
+    }
+    Ok(reproduced)
+}
+
+/// The tables of these documents.
+pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Reproduced>> {
+    let mut tables = Vec::new();
+    for file in files {
+        let describe = || format!("{}: expected a document of reproduce --format json", file.display());
+        let text = std::fs::read_to_string(file).with_context(describe)?;
+        for table in serde_json::from_str::<Reproduction>(&text).with_context(describe)?.tables {
+            ensure!(Table::named(&table.name).is_some(), "{}: no table is called {}", file.display(), table.name);
+            tables.push(table);
+        }
+    }
+    Ok(tables)
+}
