@@ -11,6 +11,7 @@ use crate::comparison::fields::Field;
 use crate::comparison::{Devices, Profile};
 use crate::load::recording::{Recorded, SeenDevice};
 use crate::nearest;
+use crate::plan::files::means;
 use crate::scenarios::Page;
 
 /// The default device.
@@ -107,24 +108,31 @@ pub(crate) fn choose(
     stacks: &[StackedDevice],
     suggested: Suggested<'_>,
 ) -> Result<(Vec<Preset>, Vec<String>), Error> {
-    for (file, device) in &requested.files {
-        if !files.contains(file) {
+    for (name, device) in &requested.files {
+        if !files.iter().any(|file| means(name, file)) {
             let known = files.join(", ");
-            let problem = if stacks.iter().any(|stack| stack.name == *file) {
-                format!("{file} is a stacked device (expected a device for a disk: one of {known})")
+            let problem = if stacks.iter().any(|stack| means(name, &stack.name)) {
+                format!("{name} is a stacked device (expected a device for a disk: one of {known})")
             } else {
-                format!("the job file has no filename \"{file}\" (expected one of {known})")
+                format!("the job file has no filename \"{name}\" (expected one of {known})")
             };
-            return Err(options.refuse(Field::Devices, format_args!("{file}={device}"), problem));
+            return Err(options.refuse(Field::Devices, format_args!("{name}={device}"), problem));
+        }
+        let in_full = requested.files.keys().find(|other| *other != name && means(name, other));
+        if let Some(other) = in_full {
+            let problem = format!("{other} is the same device (expected it once)");
+            return Err(options.refuse(Field::Devices, format_args!("{name}={device}"), problem));
         }
     }
     let (common_device, notices) = common_device(options, requested, suggested)?;
-    let device_of = |file: &String| match requested.files.get(file) {
+    let requested_of =
+        |file: &String| requested.files.iter().find(|(name, _)| means(name, file)).map(|(_, device)| device);
+    let device_of = |file: &String| match requested_of(file) {
         Some(device) => preset(device, options.environment),
         None => Ok(common_device.clone()),
     };
     let devices = files.iter().map(device_of).collect::<Result<_, Error>>()?;
-    let needs_common = files.iter().any(|file| !requested.files.contains_key(file));
+    let needs_common = files.iter().any(|file| requested_of(file).is_none());
     Ok((devices, if needs_common { notices } else { Vec::new() }))
 }
 

@@ -10,6 +10,7 @@ use crate::comparison::Profile;
 use crate::comparison::environment::Options;
 use crate::comparison::error::{About as _, Error};
 use crate::comparison::fields::Field;
+use crate::plan::files::means;
 use crate::plan::schedulers;
 
 /// Valid weights of cgroups.
@@ -104,22 +105,23 @@ pub(crate) fn choose(
 }
 
 fn weights(options: &Options<'_>, workload: &Load) -> Result<Vec<(String, u32)>, Error> {
-    let requested = &options.comparison.guests.weights;
-    for (index, (file, weight)) in requested.iter().enumerate() {
+    let mut weights: Vec<(String, u32)> = Vec::with_capacity(options.comparison.guests.weights.len());
+    for (name, weight) in &options.comparison.guests.weights {
         let refuse =
-            |problem: String| Err(options.refuse(Field::GuestWeights, format_args!("{file}={weight}"), problem));
+            |problem: String| Err(options.refuse(Field::GuestWeights, format_args!("{name}={weight}"), problem));
         if !WEIGHTS.contains(weight) {
             return refuse(weight_expected());
         }
-        if !workload.files.contains(file) {
+        let Some(file) = workload.files.iter().find(|file| means(name, file)) else {
             let known = workload.files.join(", ");
-            return refuse(format!("the job file has no filename \"{file}\" (expected one of {known})"));
-        }
-        if requested[..index].iter().any(|(known, _)| known == file) {
+            return refuse(format!("the job file has no filename \"{name}\" (expected one of {known})"));
+        };
+        if weights.iter().any(|(known, _)| known == file) {
             return refuse(format!("a weight of {file} was already given (expected one for each file)"));
         }
+        weights.push((file.clone(), *weight));
     }
-    Ok(requested.clone())
+    Ok(weights)
 }
 
 /// Describes the valid weights.

@@ -10,6 +10,7 @@ use crate::comparison::error::Error;
 use crate::comparison::fields::Field;
 use crate::comparison::{CgroupFile, Vary};
 use crate::nearest;
+use crate::plan::files::means;
 use crate::plan::io_max::check_cgroup;
 
 /// An example of a valid write.
@@ -92,7 +93,7 @@ pub(crate) fn disk_named(files: &[String], target: &str, example: &str) -> Resul
             format!("{target} names no simulated device, since they have no numbers (expected one of {known})");
         return if files.len() == 1 { Ok(0) } else { Err(problem) };
     }
-    let named = files.iter().position(|file| file == target || file.strip_prefix("/dev/") == Some(target));
+    let named = files.iter().position(|file| means(target, file));
     named.ok_or_else(|| {
         let hint = nearest::hint(target, files.iter().map(String::as_str));
         format!(

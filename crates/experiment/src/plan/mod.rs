@@ -4,6 +4,7 @@
 //! Tests: `crates/experiment/src/plan/repeats.rs`, `crates/experiment/src/plan/window.rs`, `crates/experiment/tests/verdicts.rs`.
 
 pub(crate) mod devices;
+pub(crate) mod files;
 pub(crate) mod fill;
 pub(crate) mod guests;
 pub(crate) mod host;

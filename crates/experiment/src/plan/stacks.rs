@@ -10,6 +10,7 @@ use crate::comparison::environment::Options;
 use crate::comparison::error::Error;
 use crate::comparison::fields::Field;
 use crate::nearest;
+use crate::plan::files::in_full;
 
 /// An example of a stacked device.
 pub const EXAMPLE: &str = "such as \"/dev/md0 = raid1(/dev/sda, /dev/sdb)\"";
@@ -79,7 +80,7 @@ pub(crate) fn choose(options: &Options<'_>, load: &Load, in_guests: bool) -> Res
         let problem = "stacked devices below guests are not modelled (expected a load without guests)";
         return Err(refuse((0, problem.to_owned())));
     }
-    let written = read(texts).map_err(refuse)?;
+    let written = read(texts, &load.files).map_err(refuse)?;
     check_members(&written).map_err(refuse)?;
     let order = in_order(&written).map_err(|index| {
         refuse((index, format!("{} lies on itself (expected members below it)", written[index].name)))
@@ -98,11 +99,13 @@ pub(crate) fn choose(options: &Options<'_>, load: &Load, in_guests: bool) -> Res
     Ok(assemble(&written, &order, load, &moved_to_top, notices))
 }
 
-/// The devices as written; or the number of a text that is wrong, and the problem.
-fn read(texts: &[String]) -> Result<Vec<Written>, Refused> {
+/// The devices with their names in full; or the number of a text that is wrong, and the problem.
+fn read(texts: &[String], files: &[String]) -> Result<Vec<Written>, Refused> {
     let mut written: Vec<Written> = Vec::with_capacity(texts.len());
     for (index, text) in texts.iter().enumerate() {
-        let device = parse(text).map_err(|problem| (index, problem))?;
+        let Written { name, kind, members } = parse(text).map_err(|problem| (index, problem))?;
+        let members = members.into_iter().map(|member| in_full(member, files)).collect();
+        let device = Written { name: in_full(name, files), kind, members };
         if written.iter().any(|other| other.name == device.name) {
             let problem = format!("{} is given twice (expected each stacked device once)", device.name);
             return Err((index, problem));

@@ -45,6 +45,11 @@ fn disks_and_advice_are_those_below_and_a_notice_says_so() {
     let stack = ["--stack", "/dev/md0 = raid1(/dev/sda, /dev/sdb)", "--device", "/dev/sdb=hdd", "--device", "sata-ssd"];
     let document = compared("md.fio", &stack);
     assert_eq!(files(&document), ["/dev/sda", "/dev/sdb"]);
+    let bare = ["--stack", "md0=raid1(sda,sdb)", "--device", "sdb=hdd", "--device", "sata-ssd"];
+    let runs = compared("md.fio", &bare)["runs"].take();
+    for (of_bare, run) in runs.as_array().unwrap().iter().zip(document["runs"].as_array().unwrap()) {
+        assert_eq!((&of_bare["jobs"], &of_bare["disks"]), (&run["jobs"], &run["disks"]), "sda means /dev/sda");
+    }
     let notices = document["notices"].to_string();
     assert!(
         notices.contains("/dev/md0 has no scheduler and no queue: those of the disks below it (/dev/sda, /dev/sdb)"),
@@ -93,5 +98,5 @@ fn a_stack_that_cannot_be_is_refused_with_what_was_expected() {
         refused(folder.path(), &["compare", "md.fio", "--stack", stack], &[problem]);
     }
     let device = ["compare", "md.fio", "--stack", "/dev/md0 = linear(a)", "--device", "/dev/md0=hdd"];
-    refused(folder.path(), &device, &["/dev/md0 is a stacked device (expected a device for a disk: one of a)"]);
+    refused(folder.path(), &device, &["/dev/md0 is a stacked device (expected a device for a disk: one of /dev/a)"]);
 }
