@@ -141,8 +141,8 @@ fn stacked_devices_that_cannot_be_are_refused_by_name() {
             &["/dev/md0 = raid1(a, b)"],
             "no job uses /dev/md0 (expected it as a filename of the job file, which has /dev/sda)",
         ),
-        (&["/dev/sda = raid1(a, a)"], "a is a member twice (expected each device as a member once)"),
-        (&["/dev/sda = linear(a)", "b = linear(a)"], "a is a member of /dev/sda, too (expected each device"),
+        (&["/dev/sda = raid1(a, a)"], "/dev/a is a member twice (expected each device as a member once)"),
+        (&["/dev/sda = linear(a)", "b = linear(a)"], "/dev/a is a member of /dev/sda, too (expected each device"),
         (
             &["/dev/sda = linear(a)", "/dev/sda = linear(b)"],
             "/dev/sda is given twice (expected each stacked device once)",
@@ -170,7 +170,7 @@ fn stacked_devices_that_cannot_be_are_refused_by_name() {
     refused_by_name(
         Comparison { devices, ..stacked },
         Field::Devices,
-        "/dev/sda is a stacked device (expected a device for a disk: one of a, b)",
+        "/dev/sda is a stacked device (expected a device for a disk: one of /dev/a, /dev/b)",
     );
 }
 
