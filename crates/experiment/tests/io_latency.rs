@@ -1,7 +1,7 @@
 //! io.latency in comparisons: its targets, what the document says about it, and what is refused. Rules: IL-1, IL-3, IL-7.
 
 use hoistway_answer::ResultsDocument;
-use hoistway_experiment::{Alone, CgroupFile, Comparison, Field, Guests, Load, Plan};
+use hoistway_experiment::{Alone, CgroupFile, Comparison, Field, Guests, Load, Plan, Vary};
 
 const JOB: &str = "[global]\ndirect=1\nioengine=libaio\nrw=randread\nbs=4k\nsize=1g\niodepth=32\nruntime=300ms\ntime_based\n\
                    [db]\nfilename=/dev/sda:/dev/sdb\niodepth=1\ncgroup=pods/db\n[batch]\nfilename=/dev/sda:/dev/sdb\ncgroup=batch\n";
@@ -96,4 +96,54 @@ fn what_makes_no_sense_is_refused_with_what_was_expected() {
     );
     let guests = Guests { schedulers: vec!["none".to_owned()], ..Guests::default() };
     refused(Comparison { guests, ..with(&[("pods", "target=5")]) }, "below guests");
+}
+
+fn varied(name: &str, texts: &[&str]) -> Vary {
+    let texts = texts.iter().map(|&text| text.to_owned()).collect();
+    Vary { of: Vary::IO_LATENCY.to_owned(), name: name.to_owned(), texts }
+}
+
+#[test]
+fn targets_are_varied_on_the_devices_that_have_one_or_on_all_and_0_is_as_without() {
+    let shown = |writes: &[(&str, &str)]| {
+        let vary = vec![varied("batch.target", &["0", "900"])];
+        let document = run(&Comparison { vary, ..with(writes) });
+        let labels: Vec<String> = document.runs.iter().map(|run| run.variant.label.clone()).collect();
+        let targets = document.runs.iter().map(|run| {
+            run.io_latency.iter().map(|disk| disk.groups.last().map_or(0, |group| group.target_us)).collect::<Vec<_>>()
+        });
+        (labels, targets.collect::<Vec<_>>(), document.runs[0].variant.is_default)
+    };
+    let labels = ["none io.latency.batch.target=0", "none io.latency.batch.target=900"].map(str::to_owned).to_vec();
+    assert_eq!(shown(&[]), (labels.clone(), vec![vec![], vec![900, 900]], true));
+    let of_one = [("batch", "sdb target=5")];
+    let labels = [vec!["none".to_owned()], labels].concat();
+    assert_eq!(shown(&of_one), (labels, vec![vec![5], vec![], vec![900]], true), "sda never had one");
+}
+
+#[test]
+fn notices_know_of_targets_that_are_varied() {
+    let notices = |names: &[&str]| {
+        let vary = names.iter().map(|name| varied(name, &["5000"])).collect();
+        run(&Comparison { vary, ..with(&[]) }).notices.join("\n")
+    };
+    let alone = notices(&["pods/db.target"]);
+    assert!(alone.contains("`io_latency`: pods/db is protected from groups below pods only"), "{alone}");
+    let both = notices(&["pods.target", "pods/db.target"]);
+    assert!(!both.contains("is protected from") && both.contains("pods/db with target=5000"), "{both}");
+}
+
+#[test]
+fn varied_targets_are_refused_where_there_is_no_io_latency() {
+    let vary = || vec![varied("batch.target", &["5"])];
+    let old = Comparison { kernels: vec!["4.18".to_owned()], vary: vary(), ..with(&[]) };
+    let guests = Guests { schedulers: vec!["none".to_owned()], ..Guests::default() };
+    for (comparison, words) in [
+        (old, "Linux 4.18 has no io.latency"),
+        (Comparison { guests, vary: vary(), ..with(&[]) }, "below guests"),
+        (Comparison { vary: vec![varied("batch.target", &["2ms"])], ..with(&[]) }, "expected a number of microseconds"),
+    ] {
+        let error = Plan::of(&comparison, &Alone).err().unwrap();
+        assert!(error.field == Field::Vary && error.message.contains(words), "{error}");
+    }
 }

@@ -297,7 +297,11 @@ def _tunable(name: object, value: object) -> dict[str, str]:
 
 def varied(argument: str, name: object, values: Sequence[object]) -> dict[str, Any]:
     """A tunable or a file of `queue/`, with several values."""
-    of, dot, tunable = is_(argument, name, str).partition(".")
+    label = is_(argument, name, str)
+    of, dot, tunable = label.partition(".")
+    for controller in ("io.cost", "io.latency"):
+        if label.startswith(f"{controller}."):
+            of, tunable = controller, label.removeprefix(f"{controller}.")
     if not dot:
         expected = "expected SCHED.TUNABLE or queue.FILE, such as mq-deadline.fifo_batch or queue.nr_requests"
         raise Error(f"{argument} {name}: {expected}", option=argument)

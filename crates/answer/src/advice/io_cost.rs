@@ -4,7 +4,7 @@ use super::block_device::BlockDevice;
 use crate::document::Run;
 
 /// Where cgroup v2 is mounted.
-const MOUNT_POINT: &str = "/sys/fs/cgroup";
+pub(super) const MOUNT_POINT: &str = "/sys/fs/cgroup";
 
 /// `io.weight` without a write.
 const DEFAULT_WEIGHT: u32 = 100;
@@ -59,7 +59,7 @@ fn weight_file(group: &str) -> String {
 }
 
 /// The device number, which the shell reads.
-fn number(device: &str) -> String {
+pub(super) fn number(device: &str) -> String {
     format!("$(cat /sys/block/{device}/dev)")
 }
 

@@ -5,6 +5,7 @@
 
 mod block_device;
 mod io_cost;
+mod io_latency;
 mod settings;
 
 use hoistway_measure::Setting;
@@ -12,6 +13,7 @@ use hoistway_measure::Setting;
 pub use self::block_device::layer;
 use self::block_device::{BlockDevice, Kind};
 use self::io_cost::IoCost;
+use self::io_latency::IoLatency;
 use self::settings::{path, rule, write, write_files, write_scheduler};
 use crate::analysis::{Analysis, Variant};
 use crate::document::{Advice, Caution, Check, Decision, Front, ResultsDocument, Run, UdevRule, Verdict};
@@ -124,6 +126,11 @@ pub enum NoRecommendation {
         "recommends {0}, other settings of io.cost, which are not written here (expected the lines of compare --advice to be written)"
     )]
     IoCost(String),
+    /// It is about files of cgroups.
+    #[error(
+        "recommends {0}, other targets of io.latency, which are not written here (expected the lines of compare --advice to be written)"
+    )]
+    IoLatency(String),
     /// No kernel has the scheduler.
     #[error("recommends {0}, which its kernel does not have (expected a scheduler of that kernel)")]
     NotInKernel(String),
@@ -156,12 +163,22 @@ pub fn recommended(analysis: &Analysis<'_>) -> Result<Recommended, NoRecommendat
     if cost(adviser.from_run) != cost(adviser.run) {
         return Err(NoRecommendation::IoCost(verdict.recommended.clone()));
     }
+    if targets(adviser.from_run) != targets(adviser.run) {
+        return Err(NoRecommendation::IoLatency(verdict.recommended.clone()));
+    }
     let Setting { scheduler, writes } = adviser.to;
     if adviser.run.ran_as.is_some() || adviser.run.research.is_some() {
         return Err(NoRecommendation::NotInKernel(scheduler));
     }
     let files = std::iter::once(("scheduler".to_owned(), scheduler)).chain(writes).collect();
     Ok(Recommended { label: verdict.recommended.clone(), is_change: verdict.decision == Decision::Change, files })
+}
+
+/// The latency targets of a run, by device and group.
+fn targets(run: &Run) -> Vec<(&str, &str, u32)> {
+    let groups = run.io_latency.iter().flat_map(|disk| disk.groups.iter().map(move |group| (disk, group)));
+    let targets = groups.map(|(disk, group)| (disk.disk.as_str(), group.cgroup.as_str(), group.target_us));
+    targets.filter(|&(.., us)| us > 0).collect()
 }
 
 /// Makes the advice for one verdict.
@@ -315,10 +332,28 @@ impl<'a> Adviser<'a> {
         advice.cautions.push(Caution::UntilBoot);
     }
 
+    /// Adds the writes and the cautions of a change of io.latency.
+    fn write_io_latency(&self, device: &BlockDevice, advice: &mut Advice) {
+        let (from, to) = (IoLatency::of(self.from_run, device), IoLatency::of(self.run, device));
+        let (changes, name) = (to.changes(&from), device.name.as_str());
+        if changes.is_empty() {
+            return;
+        }
+        advice.now.extend(changes.iter().map(|&(group, us)| io_latency::write(name, group, us)));
+        advice.back.extend(from.changes(&to).into_iter().map(|(group, us)| io_latency::write(name, group, us)));
+        for &(group, us) in &changes {
+            let (command, expected) = io_latency::check(name, group, us);
+            advice.check.push(Check { command, expected });
+        }
+        let property = |&(group, us): &(&str, u32)| format!("{group}: {}", io_latency::systemd_property(name, us));
+        advice.cautions.push(Caution::TargetsUntilBoot { properties: changes.iter().map(property).collect() });
+    }
+
     /// Adds the writes, the rule and the cautions of a change.
     fn write(&self, device: &BlockDevice, advice: &mut Advice) {
         self.write_queue(device, advice);
         self.write_io_cost(device, advice);
+        self.write_io_latency(device, advice);
     }
 
     /// Adds those of the scheduler and of files of `queue/`.

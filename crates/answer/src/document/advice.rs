@@ -121,6 +121,11 @@ pub enum Caution {
     MayBeRenumbered,
     /// Files of io.cost are written, which nothing writes again at the next boot.
     UntilBoot,
+    /// Targets of io.latency are written, which nothing writes again at the next boot, unless a unit of systemd does.
+    TargetsUntilBoot {
+        /// Each group, and the property that sets its target if it is a unit of systemd.
+        properties: Vec<String>,
+    },
     /// The previous value of a file of `queue/` or of a cgroup is unknown.
     HeldBefore {
         /// The file's path.

@@ -359,9 +359,11 @@ pub struct QueueFile {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vary {
-    /// A compared scheduler; `queue` for files of `queue/`, or `io.cost` for its settings, which are varied for all schedulers.
+    /// A compared scheduler; `queue` for files of `queue/`, or `io.cost` or `io.latency` for their settings, which are varied for all
+    /// schedulers.
     pub of: String,
-    /// The tunable or the file; of `io.cost` `qos` or `model` with a key, such as `qos.max`.
+    /// The tunable or the file; of `io.cost` `qos` or `model` with a key, such as `qos.max`; of `io.latency` a cgroup of the load with
+    /// `target`, such as `pods/db.target`.
     pub name: String,
     /// The texts to write, one per run.
     pub texts: Vec<String>,
@@ -373,6 +375,27 @@ impl Vary {
 
     /// Value of [`of`](Self::of) for a setting of io.cost.
     pub const IO_COST: &str = "io.cost";
+
+    /// Value of [`of`](Self::of) for a latency target of a cgroup.
+    pub const IO_LATENCY: &str = "io.latency";
+
+    /// Splits the name of a setting, such as `bfq.slice_idle` or `io.cost.qos.max`, into [`of`](Self::of) and [`name`](Self::name).
+    #[must_use]
+    pub fn split(label: &str) -> Option<(&str, &str)> {
+        let controller = [Self::IO_COST, Self::IO_LATENCY].into_iter();
+        let of_cgroups = controller.filter_map(|of| Some((of, label.strip_prefix(of)?.strip_prefix('.')?))).next();
+        of_cgroups.or_else(|| label.split_once('.'))
+    }
+
+    /// Whether it is a setting of `io.cost` or `io.latency`.
+    pub(crate) fn is_of_cgroups(&self) -> bool {
+        matches!(self.of.as_str(), Self::IO_COST | Self::IO_LATENCY)
+    }
+
+    /// Whether it is varied for all schedulers.
+    pub(crate) fn is_of_all(&self) -> bool {
+        self.of == Self::QUEUE || self.is_of_cgroups()
+    }
 
     /// Its name in tables and messages: `bfq.slice_idle`, `queue.nr_requests`.
     #[must_use]

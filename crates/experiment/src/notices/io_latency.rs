@@ -5,6 +5,7 @@ use hoistway_load::Load;
 use hoistway_measure::IoLatencyGroup;
 use hoistway_sim::QueueSettings;
 
+use crate::comparison::Vary;
 use crate::comparison::environment::Options;
 use crate::comparison::fields::Field;
 use crate::notices::io_cost::{labels, outside};
@@ -16,10 +17,18 @@ const NAMED_MAX: usize = 6;
 pub(crate) fn notices(options: &Options<'_>, workload: &Load, queue: &QueueSettings) -> Vec<String> {
     let name = options.name(Field::IoLatency);
     let mut notices = Vec::new();
+    let is_varied = |path: &str| {
+        let is_of = |vary: &&Vary| vary.of == Vary::IO_LATENCY && vary.name.strip_suffix(".target") == Some(path);
+        options.comparison.vary.iter().filter(is_of).any(|vary| vary.texts.iter().any(|text| text != "0"))
+    };
+    let varied = options.comparison.vary.iter().filter(|vary| vary.of == Vary::IO_LATENCY);
+    let varied: Vec<&str> = varied.filter_map(|vary| vary.name.strip_suffix(".target")).collect();
     for targets in &queue.io_latency {
-        let has_target =
-            |path: &str| targets.iter().any(|(cgroup, target)| cgroup == path && target.duration().is_some());
-        for (cgroup, _) in targets.iter().filter(|(cgroup, _)| has_target(cgroup)) {
+        let has_target = |path: &str| {
+            targets.iter().any(|(cgroup, target)| cgroup == path && target.duration().is_some()) || is_varied(path)
+        };
+        let groups = targets.iter().map(|(cgroup, _)| cgroup.as_str()).chain(varied.iter().copied());
+        for cgroup in groups.filter(|cgroup| has_target(cgroup)) {
             let above = cgroup.match_indices('/').map(|(end, _)| &cgroup[..end]);
             let without: Vec<&str> = above.filter(|above| !has_target(above)).collect();
             let Some(first) = without.first() else { continue };

@@ -14,9 +14,9 @@ use crate::comparison::error::{About as _, Error};
 use crate::comparison::fields::Field;
 use crate::comparison::{Tunable, Vary};
 use crate::nearest;
-use crate::plan::io_cost;
 use crate::plan::schedulers::queue_under;
 use crate::plan::settings::{Fixed, check_file};
+use crate::plan::{io_cost, io_latency};
 
 /// The environment for trying settings out.
 pub(crate) struct Trial<'a> {
@@ -66,6 +66,7 @@ impl Trial<'_> {
         match vary.of.as_str() {
             Vary::QUEUE => self.file(vary, text, notices),
             Vary::IO_COST => self.io_cost(vary, text),
+            Vary::IO_LATENCY => self.io_latency(vary, text),
             _ => self.tunable(vary, text, notices),
         }
     }
@@ -88,6 +89,15 @@ impl Trial<'_> {
         io_cost::vary(&mut disks, &vary.name, text)
             .map_err(|problem| self.options.refuse(Field::Vary, format_args!("{}={text}", vary.label()), problem))?;
         let default_under = if disks == self.queue.io_cost { self.host_schedulers.to_vec() } else { Vec::new() };
+        Ok(TrialResult { default_under, ..TrialResult::default() })
+    }
+
+    fn io_latency(&self, vary: &Vary, text: &str) -> Result<TrialResult, Error> {
+        let mut disks = self.queue.io_latency.clone();
+        io_latency::vary(&mut disks, &vary.name, text)
+            .map_err(|problem| self.options.refuse(Field::Vary, format_args!("{}={text}", vary.label()), problem))?;
+        let is_default = io_latency::are_equal(&disks, &self.queue.io_latency);
+        let default_under = if is_default { self.host_schedulers.to_vec() } else { Vec::new() };
         Ok(TrialResult { default_under, ..TrialResult::default() })
     }
 

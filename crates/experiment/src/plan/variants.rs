@@ -10,8 +10,8 @@ use crate::comparison::error::Error;
 use crate::comparison::fields::Field;
 use crate::nearest;
 use crate::plan::PlanRun;
-use crate::plan::io_cost;
 use crate::plan::trial::{Trial, TrialResult};
+use crate::plan::{io_cost, io_latency};
 
 /// Maximum variants of a comparison: the results of all their repeats are held in memory until the end.
 pub const VARIANTS_MAX: usize = 1000;
@@ -71,13 +71,8 @@ impl Alternatives {
 }
 
 impl Values {
-    /// Whether it is varied for all schedulers.
-    fn is_of_all(&self) -> bool {
-        matches!(self.vary.of.as_str(), Vary::QUEUE | Vary::IO_COST)
-    }
-
     fn applies_to(&self, schedulers: &[&str]) -> bool {
-        self.is_of_all() || schedulers.contains(&&*self.vary.of)
+        self.vary.is_of_all() || schedulers.contains(&&*self.vary.of)
     }
 
     /// A run with each of these values that its host's scheduler accepts.
@@ -95,6 +90,7 @@ impl Values {
             Vary::QUEUE => spec.setting.write(name, text),
             // It was tried out before.
             Vary::IO_COST => drop(io_cost::vary(&mut Arc::make_mut(queue).io_cost, name, text)),
+            Vary::IO_LATENCY => drop(io_latency::vary(&mut Arc::make_mut(queue).io_latency, name, text)),
             _ => {
                 let settings = [Some(&mut spec.setting), spec.guest.as_mut()].into_iter().flatten();
                 let own = settings.filter(|setting| setting.scheduler == *of);
@@ -102,10 +98,10 @@ impl Values {
             }
         }
         // Of two schedulers, both may have a tunable of this name.
-        let is_known_by_name = of == Vary::QUEUE || (spec.guest.is_none() && of != Vary::IO_COST);
+        let is_known_by_name = of == Vary::QUEUE || (spec.guest.is_none() && !self.vary.is_of_cgroups());
         let known_as = if is_known_by_name { name.clone() } else { self.vary.label() };
         variant.settings.insert(known_as, number_or_text(text));
-        let default_scheduler = if self.is_of_all() { &spec.setting.scheduler } else { of };
+        let default_scheduler = if self.vary.is_of_all() { &spec.setting.scheduler } else { of };
         variant.is_default &= tried.default_under.contains(default_scheduler);
         run
     }
@@ -124,7 +120,7 @@ fn check(trial: &Trial<'_>, vary: &Vary, before: &[Vary]) -> Result<(), Error> {
         return refuse("expected some values, such as mq-deadline.fifo_batch=1,4,16".to_owned());
     }
     let registry = &trial.queue.schedulers;
-    if !matches!(vary.of.as_str(), Vary::QUEUE | Vary::IO_COST) && !trial.schedulers.contains(&vary.of) {
+    if !vary.is_of_all() && !trial.schedulers.contains(&vary.of) {
         let known = registry.find(&vary.of).is_some();
         let (hint, compared) = (nearest::hint(&vary.of, registry.names()), trial.schedulers.join(", "));
         let problem = if known { "is not among the compared schedulers" } else { "is not a scheduler" };

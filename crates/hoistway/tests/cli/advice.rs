@@ -79,3 +79,32 @@ fn advice_to_change_io_cost_has_lines_that_write_it_and_that_undo_it_and_apply_r
     assert_eq!(apply.status.code(), Some(2), "{complaint}");
     assert!(complaint.contains("other settings of io.cost") && complaint.contains("--advice"), "{complaint}");
 }
+
+#[test]
+fn advice_to_change_io_latency_has_lines_that_write_targets_and_that_undo_them_and_apply_refuses_it() {
+    let folder = tempdir().unwrap();
+    let load = ["compare", "etcd-beside-pods", "--runtime", "1s", "--ramp", "100ms", "--schedulers", "none"];
+    let varied = ["--io-latency", "kubepods target=1000", "--vary", "io.latency.kubepods/etcd.target=0,1000"];
+    let options = ["--repeat", "3", "--format", "json", "--advice", "nvme1n1"];
+    let json = printed(&[&load[..], &varied, &options].concat());
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let labels: Vec<&str> =
+        document["runs"].as_array().unwrap().iter().map(|run| run["variant"]["label"].as_str().unwrap()).collect();
+    let [none, some] = ["none io.latency.kubepods/etcd.target=0", "none io.latency.kubepods/etcd.target=1000"];
+    assert_eq!(labels[..2], [none, some], "{labels:?}");
+    let advice = &document["advice"][0];
+    assert_eq!((advice["decision"].as_str(), advice["recommended"].as_str()), (Some("change"), Some(some)), "{advice}");
+    let line = |us: u32| {
+        format!("echo \"$(cat /sys/block/nvme1n1/dev) target={us}\" > /sys/fs/cgroup/kubepods/etcd/io.latency")
+    };
+    assert_eq!((&advice["now"], &advice["back"]), (&serde_json::json!([line(1000)]), &serde_json::json!([line(0)])));
+    let cautions = advice["cautions"].to_string();
+    assert!(cautions.contains("kubepods/etcd: IODeviceLatencyTargetSec=/dev/nvme1n1 1000us"), "{cautions}");
+    assert!(advice["rule"].is_null(), "no file of the queue changes: {advice}");
+    fs::write(folder.path().join("verdict.json"), json).unwrap();
+    let apply =
+        hoistway().current_dir(folder.path()).args(["apply", "verdict.json", "--device", "sda"]).output().unwrap();
+    let complaint = String::from_utf8(apply.stderr).unwrap();
+    assert_eq!(apply.status.code(), Some(2), "{complaint}");
+    assert!(complaint.contains("other targets of io.latency") && complaint.contains("--advice"), "{complaint}");
+}

@@ -341,6 +341,26 @@ fn targets_of_io_latency_are_refused_with_what_was_expected() {
     }
 }
 
+#[test]
+fn varied_targets_of_io_latency_are_refused_with_the_option_the_value_and_what_was_expected() {
+    for (text, words) in [
+        ("io.latency.pods=5", "\"pods\" is not the target of a cgroup (expected io.latency.CGROUP.target"),
+        ("io.latency.nobody.target=5", "no job is in cgroup \"nobody\""),
+        ("io.latency.target=5", "expected io.latency.CGROUP.target"),
+        ("io.latency./pods.target=5", "expected io.latency.CGROUP.target"),
+        ("io.latency.pods.target", "io.latency.CGROUP.target=V1,V2"),
+    ] {
+        compare_refused(&["--vary", text], &["--vary io.latency", words]);
+    }
+    let etcd = |text: &str, words: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let load = ["compare", "etcd-beside-pods", "--vary", text];
+        crate::support::refused(folder.path(), &load, &[&format!("--vary {text}"), words]);
+    };
+    etcd("io.latency.kubepods/etcd.target=2ms", "expected a number of microseconds");
+    etcd("io.latency.kubepods/etcd.target=5,5", "5 is given twice (expected each value once)");
+}
+
 // --- repeats, formats and queues ---
 
 #[test]

@@ -90,6 +90,7 @@ fn is_leading_caution(caution: &Caution) -> bool {
             | Caution::Boot { .. }
             | Caution::HeldBefore { .. }
             | Caution::UntilBoot
+            | Caution::TargetsUntilBoot { .. }
     )
 }
 
@@ -161,6 +162,12 @@ fn caution_text(caution: &Caution, device: &str) -> String {
                                The groups are those of the load, below /sys/fs/cgroup: put your own in their place."
                 .to_owned()
         }
+        Caution::TargetsUntilBoot { properties } => format!(
+            "io.latency keeps these lines until the group is removed or the next boot, and exists if the kernel was built with it. The \
+             groups are those of the load, below /sys/fs/cgroup: put your own in their place. Of a group that is a unit of systemd, this \
+             property sets the target whenever it starts: {}.",
+            properties.join("; ")
+        ),
         Caution::HeldBefore { file } => format!("Note the value of {file} first, to restore it later."),
     }
 }

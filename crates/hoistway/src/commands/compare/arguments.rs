@@ -67,8 +67,9 @@ pub(crate) struct Arguments {
     pub(super) host_options: SimulatedHostOptions,
     #[command(flatten)]
     pub(super) run: RunOptions,
-    /// Compare several values of a tunable, or of a file that --queue accepts (queue.nr_requests=64,256). The scheduler runs with
-    /// its default and with each value. May be given several times: every combination runs.
+    /// Compare several values of a tunable, of a file that --queue accepts (queue.nr_requests=64,256), of a setting of --io-cost
+    /// (io.cost.qos.max=50,100), or of a latency target in microseconds (io.latency.pods/db.target=1000,5000). The scheduler runs
+    /// with its default and with each value. May be given several times: every combination runs.
     #[arg(long, value_name = "SCHED.TUNABLE=V1,V2,...")]
     pub(super) vary: Vec<String>,
     /// The kernel whose block layer is simulated: any release since 4.4 (6.18, 6.12.107), or the output of uname -r. Give a list

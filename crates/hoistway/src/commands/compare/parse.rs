@@ -207,18 +207,13 @@ pub(crate) fn devices(options: &[String]) -> Result<Vec<Devices>> {
     Ok(common.split(',').map(|name| Devices { common: Some(name.into()), files: files.clone() }).collect())
 }
 
-/// Splits the name of a setting: a scheduler, `queue` or `io.cost`, and the rest.
-fn split_key(key: &str) -> Option<(&str, &str)> {
-    let of_io_cost = key.strip_prefix(Vary::IO_COST).and_then(|rest| rest.strip_prefix('.'));
-    of_io_cost.map(|name| (Vary::IO_COST, name)).or_else(|| key.split_once('.'))
-}
-
 pub(crate) fn vary(text: &str) -> Result<Vary> {
-    let parsed = text.split_once('=').and_then(|(key, values)| Some((split_key(key)?, values)));
+    let parsed = text.split_once('=').and_then(|(key, values)| Some((Vary::split(key)?, values)));
     let Some(((owner, name), values)) = parsed.filter(|(_, values)| !values.split(',').any(str::is_empty)) else {
         bail!(
-            "--vary {text}: expected SCHED.TUNABLE=V1,V2,... or queue.FILE=V1,V2,..., such as mq-deadline.fifo_batch=1,4,16 or \
-             queue.nr_requests=64,256"
+            "--vary {text}: expected SCHED.TUNABLE=V1,V2,..., queue.FILE=V1,V2,..., io.cost.qos.KEY=V1,V2,... or \
+             io.latency.CGROUP.target=V1,V2,..., such as mq-deadline.fifo_batch=1,4,16, queue.nr_requests=64,256 or \
+             io.latency.pods/db.target=1000,5000"
         );
     };
     Ok(Vary { of: owner.to_owned(), name: name.to_owned(), texts: values.split(',').map(str::to_owned).collect() })

@@ -123,7 +123,7 @@ fn search(arguments: &Arguments) -> Result<Search> {
 fn vary(text: &str) -> Result<Vary> {
     let (key, values) = text.split_once('=').map_or((text, None), |(key, values)| (key, Some(values)));
     let texts: Vec<&str> = values.map(|values| values.split(',').collect()).unwrap_or_default();
-    let Some((owner, name)) = key.split_once('.').filter(|_| !texts.contains(&"")) else {
+    let Some((owner, name)) = Vary::split(key).filter(|_| !texts.contains(&"")) else {
         bail!(
             "--vary {text}: expected SCHED.TUNABLE or queue.FILE, with values if needed, such as kyber.read_lat_nsec or \
              mq-deadline.fifo_batch=1,4,16"
