@@ -346,3 +346,70 @@ fn an_impossible_search_is_refused_with_the_available_options() {
     refused(endless, Field::Budget, &["not bounded by time (expected a number of runs"]);
     assert!("min a:read:p99".parse::<Objective>().is_ok());
 }
+
+// --- io.cost and io.latency ---
+
+fn etcd(io_cost: &[&str], vary: Vec<Vary>, budget: u64) -> Search {
+    let comparison = Comparison {
+        load: Load::Scenario("etcd-beside-pods".to_owned()),
+        schedulers: vec!["none".to_owned()],
+        io_cost: io_cost.iter().map(|&text| text.to_owned()).collect(),
+        runtime_ns: Some(1_000_000_000),
+        ramp_ns: Some(100_000_000),
+        ..Comparison::default()
+    };
+    Search { comparison, vary, objective: "min etcd:write:mean".parse().unwrap(), budget: Budget::Runs(budget) }
+}
+
+#[test]
+fn a_search_of_io_cost_finds_a_setting_that_is_at_least_as_good_as_the_default_again_and_again() {
+    let search = etcd(&["enable=1"], vec![vary("io.cost", "qos", &[])], 40);
+    let document = found(&search);
+    assert_eq!(document.settings_possible, 4 * 4 * 3 * 3 * 3 * 3);
+    let outcome = document.found.as_ref().unwrap();
+    let mean = |result: &hoistway_answer::tuning::SettingResult| result.figures[&search.objective.figure].mean;
+    assert!(mean(&outcome.best) <= mean(&outcome.reference), "{outcome:?}");
+    assert!(outcome.gain.unwrap().is_better() && outcome.best.setting.cgroup_files().count() > 0, "{outcome:?}");
+    assert_eq!(outcome.reference.setting, Setting::untouched("none"));
+    let [writes] = &document.cgroup_writes[..] else { panic!("{:?}", document.cgroup_writes) };
+    let is_default = |line: &String| line.contains("rpct=95.00 rlat=75000 wpct=95.00 wlat=150000 min=50.00 max=150.00");
+    assert!(writes.back.iter().any(is_default) && !writes.now.iter().any(is_default), "{writes:?}");
+    assert_eq!(found(&search), document, "the same seed");
+    document.check().unwrap();
+}
+
+#[test]
+fn searched_settings_of_cgroups_run_as_a_comparison_runs_them() {
+    let varied = vec![vary("io.cost", "qos.min", &["20"]), vary("io.cost", "qos.max", &["40"])];
+    let search = etcd(&["enable=1 min=10 wpct=0"], varied.clone(), 40);
+    let setting = Setting::untouched("none").with("io.cost.qos.max", "40").with("io.cost.qos.min", "20");
+    let searched = found(&search);
+    let run = searched.runs.iter().find(|run| run.setting == setting && run.runtime_ns.is_none()).unwrap();
+    let comparison = Comparison { vary: varied, seed: run.seed, ..search.comparison.clone() };
+    let compared = comparison.run(&Alone).unwrap();
+    let label = "none io.cost.qos.max=40 io.cost.qos.min=20";
+    let compared = compared.runs.iter().find(|run| run.variant.label == label).unwrap();
+    assert_eq!(run.figures[&search.objective.figure], compared.figures()[&search.objective.figure]);
+}
+
+#[test]
+fn what_cannot_be_searched_of_cgroups_is_refused() {
+    let refusal = |search: &Search| match tune(search, &Alone, Vec::new(), &Unobserved) {
+        Err(TuneError::Cannot(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    let rates = vec![vary("io.cost", "qos.min", &["60", "90"]), vary("io.cost", "qos.max", &["70"])];
+    for (io_cost, vary, words) in [
+        (&[][..], vec![vary("io.cost", "qos", &[])], "io.cost is off in all runs"),
+        (&["enable=0"], vec![vary("io.cost", "qos.max", &["50"])], "io.cost is off in all runs"),
+        (&["enable=1"], vec![vary("io.cost", "model.rbps", &[])], "expected values"),
+        (&["enable=1"], vec![vary("io.cost", "qos.speed", &["5"])], "expected enable, ctrl, rpct"),
+        (&["enable=1"], vec![vary("io.cost", "qos", &[]), vary("io.cost", "qos.max", &["50"])], "was already given"),
+        (&["enable=1"], rates, "expected min up to max"),
+        (&[], vec![vary("io.latency", "kubepods/etcd.target", &[])], "expected values"),
+        (&[], vec![vary("io.latency", "nobody.target", &["5"])], "no job is in cgroup"),
+    ] {
+        let error = refusal(&etcd(io_cost, vary, 40));
+        assert!(error.field == Field::Vary && error.message.contains(words), "{error}");
+    }
+}

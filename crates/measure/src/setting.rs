@@ -12,17 +12,20 @@ use serde::{Deserialize, Serialize};
 /// The folder of a scheduler's tunables below `queue/`.
 const TUNABLES: &str = "iosched/";
 
+/// What the names of files of cgroups begin with; no file of `queue/` has a name with this dot.
+const CGROUP_FILES: &str = "io.";
+
 /// A file that is written before all others: switching the number of requests sets other files to their defaults.
 const REQUESTS: &str = "nr_requests";
 
-/// A scheduler and the writes to `/sys/block/DEV/queue/` that go with it. Files that are not written keep the kernel's defaults.
+/// A scheduler and the writes to `/sys/block/DEV/queue/` that go with it, and those to files of cgroups, named as options vary them. Files that are not written keep the kernel's defaults.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
 pub struct Setting {
     /// The scheduler.
     pub scheduler: String,
-    /// Files as sysfs names them, such as `nr_requests` and `iosched/fifo_batch`, and their texts, in the order of writing: tunables last,
-    /// as other files may change them.
+    /// Files as sysfs names them, such as `nr_requests` and `iosched/fifo_batch`, and their texts, in the order of writing: tunables
+    /// after other files, which may change them, and files of cgroups, such as `io.cost.qos.max`, last.
     pub writes: Vec<(String, String)>,
 }
 
@@ -35,6 +38,8 @@ struct Stored {
     tunables: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     queue_files: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    cgroup_files: BTreeMap<String, String>,
 }
 
 impl Setting {
@@ -62,6 +67,12 @@ impl Setting {
         file.starts_with(TUNABLES)
     }
 
+    /// Whether it is a setting in a file of cgroups, such as `io.cost.qos.max` or `io.latency.pods/db.target`.
+    #[must_use]
+    pub fn is_cgroup_file(file: &str) -> bool {
+        file.starts_with(CGROUP_FILES)
+    }
+
     /// Whether the scheduler has its default settings.
     #[must_use]
     pub fn is_kernel_default(&self) -> bool {
@@ -76,8 +87,10 @@ impl Setting {
         }
         let place = if file == REQUESTS {
             0
-        } else if Self::is_tunable(file) {
+        } else if Self::is_cgroup_file(file) {
             self.writes.len()
+        } else if Self::is_tunable(file) {
+            self.queue_files().count() + self.tunables().count()
         } else {
             self.queue_files().count()
         };
@@ -110,13 +123,19 @@ impl Setting {
 
     /// The other files of `queue/`.
     pub fn queue_files(&self) -> impl Iterator<Item = (&str, &str)> {
-        let others = self.writes.iter().filter(|(file, _)| !Self::is_tunable(file));
+        let others = self.writes.iter().filter(|(file, _)| !Self::is_tunable(file) && !Self::is_cgroup_file(file));
         others.map(|(file, text)| (file.as_str(), text.as_str()))
     }
 
-    /// All values as they are shown: the tunables, then the other files of `queue/`.
+    /// The settings in files of cgroups.
+    pub fn cgroup_files(&self) -> impl Iterator<Item = (&str, &str)> {
+        let files = self.writes.iter().filter(|(file, _)| Self::is_cgroup_file(file));
+        files.map(|(file, text)| (file.as_str(), text.as_str()))
+    }
+
+    /// All values as they are shown: the tunables, then the other files of `queue/`, then those of cgroups.
     pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.tunables().chain(self.queue_files())
+        self.tunables().chain(self.queue_files()).chain(self.cgroup_files())
     }
 }
 
@@ -132,7 +151,8 @@ impl Ord for Setting {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_tunables = || self.tunables().cmp(other.tunables());
         let by_files = || self.queue_files().cmp(other.queue_files());
-        self.scheduler.cmp(&other.scheduler).then_with(by_tunables).then_with(by_files)
+        let by_cgroups = || self.cgroup_files().cmp(other.cgroup_files());
+        self.scheduler.cmp(&other.scheduler).then_with(by_tunables).then_with(by_files).then_with(by_cgroups)
     }
 }
 
@@ -143,9 +163,9 @@ impl PartialOrd for Setting {
 }
 
 impl From<Stored> for Setting {
-    fn from(Stored { scheduler, tunables, queue_files }: Stored) -> Self {
+    fn from(Stored { scheduler, tunables, queue_files, cgroup_files }: Stored) -> Self {
         let tunables = tunables.into_iter().map(|(name, text)| (Setting::file_of(&name), text));
-        Self { scheduler, writes: queue_files.into_iter().chain(tunables).collect() }
+        Self { scheduler, writes: queue_files.into_iter().chain(tunables).chain(cgroup_files).collect() }
     }
 }
 
@@ -155,6 +175,7 @@ impl From<Setting> for Stored {
         Self {
             tunables: setting.tunables().map(owned).collect(),
             queue_files: setting.queue_files().map(owned).collect(),
+            cgroup_files: setting.cgroup_files().map(owned).collect(),
             scheduler: setting.scheduler,
         }
     }

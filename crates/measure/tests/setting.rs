@@ -45,3 +45,21 @@ fn settings_are_ordered_by_scheduler_tunables_and_files() {
     all.sort();
     assert_eq!(all, [plain, requests, more, Setting::untouched("none")]);
 }
+
+#[test]
+fn settings_of_cgroups_come_last_and_are_neither_tunables_nor_files_of_the_queue() {
+    let [cost, target] = ["io.cost.qos.max", "io.latency.pods/db.target"];
+    let setting = Setting::untouched("bfq").with(cost, "50").with("iosched/slice_idle", "0").with(target, "900");
+    let setting = setting.with("nr_requests", "64").with("io_timeout", "5");
+    let files: Vec<&str> = setting.writes.iter().map(|(file, _)| file.as_str()).collect();
+    assert_eq!(files, ["nr_requests", "io_timeout", "iosched/slice_idle", cost, target]);
+    assert_eq!(setting.cgroup_files().collect::<Vec<_>>(), [(cost, "50"), (target, "900")]);
+    assert_eq!((setting.queue_files().count(), setting.tunables().count()), (2, 1));
+    assert_ne!(setting, setting.clone().with(cost, "60"));
+    assert_eq!(setting.cmp(&setting.clone().with(cost, "60")), std::cmp::Ordering::Less);
+    let text = serde_json::to_string(&setting).unwrap();
+    assert!(text.contains("\"cgroup_files\":{\"io.cost.qos.max\":\"50\""), "{text}");
+    let read: Setting = serde_json::from_str(&text).unwrap();
+    assert_eq!(read.cgroup_files().collect::<Vec<_>>(), [(cost, "50"), (target, "900")]);
+    assert!(setting.to_string().ends_with(" io.cost.qos.max=50 io.latency.pods/db.target=900"), "{setting}");
+}

@@ -68,6 +68,7 @@ fn found(best: SettingResult, gain: Change) -> Tuning {
         window: None,
         rounds: vec![Round { runtime_ns: None, settings }],
         found: Some(found),
+        cgroup_writes: Vec::new(),
         front: Vec::new(),
         effects: Vec::new(),
         notices: Vec::new(),

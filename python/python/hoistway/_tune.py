@@ -113,6 +113,10 @@ def search_of(given: Mapping[str, Any]) -> _hoistway.Search:
     fixed = {"job": given["job"], "schedulers": over, "repeats": 5, "vary": {}}
     fields = experiment(**asked | several | fixed).fields
     tunables = [varied("vary", name, values or ()) for name, values in mapping("vary", given["vary"]).items()]
+    for tunable in tunables:
+        if tunable["of"] in ("io.cost", "io.latency"):
+            problem = "is not searched from Python (expected a tunable or a file of queue/; `hoistway tune` searches it)"
+            raise Error(f"vary {tunable['of']}.{tunable['name']}: {problem}", option="vary")
     seconds = given.get("budget_seconds")
     if seconds is not None:
         spend = {"virtual_ns": nanoseconds("budget_seconds", seconds)}

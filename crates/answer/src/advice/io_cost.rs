@@ -29,7 +29,7 @@ impl IoCost {
     }
 
     /// The commands that turn it on. The model comes first, so that costs are right from the start.
-    pub(super) fn write(&self, device: &str) -> Vec<String> {
+    fn write(&self, device: &str) -> Vec<String> {
         let weights = self.weights.iter().map(|(group, weight)| format!("echo {weight} > {}", weight_file(group)));
         let mut lines: Vec<String> = weights.collect();
         lines.push(write(device, "io.cost.model", &self.model));
@@ -38,7 +38,7 @@ impl IoCost {
     }
 
     /// The commands that turn it off.
-    pub(super) fn turn_off(device: &str) -> Vec<String> {
+    fn turn_off(device: &str) -> Vec<String> {
         vec![write(device, "io.cost.qos", "enable=0"), write(device, "io.cost.model", "ctrl=auto")]
     }
 
@@ -52,6 +52,11 @@ impl IoCost {
         let command = format!("grep \"^{} \" {MOUNT_POINT}/io.cost.qos", number(device));
         (command, format!("{} {}", number(device), self.qos))
     }
+}
+
+/// The commands that write the settings; those that turn io.cost off without any.
+pub(super) fn lines(cost: Option<&IoCost>, device: &str) -> Vec<String> {
+    cost.map_or_else(|| IoCost::turn_off(device), |cost| cost.write(device))
 }
 
 fn weight_file(group: &str) -> String {

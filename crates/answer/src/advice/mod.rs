@@ -4,6 +4,7 @@
 //! Tests: `crates/answer/src/advice/block_device.rs`, `crates/render/tests/advice.rs`.
 
 mod block_device;
+mod cgroup_writes;
 mod io_cost;
 mod io_latency;
 mod settings;
@@ -12,6 +13,7 @@ use hoistway_measure::Setting;
 
 pub use self::block_device::layer;
 use self::block_device::{BlockDevice, Kind};
+pub use self::cgroup_writes::{CgroupWrites, cgroup_writes};
 use self::io_cost::IoCost;
 use self::io_latency::IoLatency;
 use self::settings::{path, rule, write, write_files, write_scheduler};
@@ -318,10 +320,8 @@ impl<'a> Adviser<'a> {
             return;
         }
         let name = device.name.as_str();
-        let lines =
-            |cost: &Option<IoCost>| cost.as_ref().map_or_else(|| IoCost::turn_off(name), |cost| cost.write(name));
-        advice.now.extend(lines(&to));
-        advice.back.extend(lines(&from));
+        advice.now.extend(io_cost::lines(to.as_ref(), name));
+        advice.back.extend(io_cost::lines(from.as_ref(), name));
         if let Some(to) = &to {
             let (command, expected) = to.check(name);
             advice.check.push(Check { command, expected });

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::advice::CgroupWrites;
 use crate::analysis::Estimate;
 use crate::document::{Change, MeasuredWindow, Run, Shift};
 use crate::figure_name::FigureName;
@@ -91,6 +92,9 @@ pub struct Tuning {
     pub window: Option<MeasuredWindow>,
     /// The outcome; `None` if the search was cut short before its last round.
     pub found: Option<SearchOutcome>,
+    /// The commands that write what the best setting changes in files of cgroups, for each device of the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cgroup_writes: Vec<CgroupWrites>,
     /// The Pareto front of the first round, over all figures of the objective.
     pub front: Vec<SettingResult>,
     /// The effect of each tunable on the objective's figure in the first round, largest first.
@@ -108,7 +112,7 @@ pub struct Tuning {
 pub struct Candidates {
     /// The scheduler that has it, or under which the file was written.
     pub scheduler: String,
-    /// The name of the tunable or file.
+    /// The name of the tunable or file; of io.cost and io.latency as it is varied, such as `io.cost.qos.max`.
     pub name: String,
     /// Whether it is a file of `queue/`.
     pub is_queue_file: bool,
@@ -117,9 +121,13 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// The file below `queue/`.
+    /// The file below `queue/`, or the setting in a file of cgroups.
     pub fn file(&self) -> String {
-        if self.is_queue_file { self.name.clone() } else { Setting::file_of(&self.name) }
+        if self.is_queue_file || Setting::is_cgroup_file(&self.name) {
+            self.name.clone()
+        } else {
+            Setting::file_of(&self.name)
+        }
     }
 }
 

@@ -59,17 +59,17 @@ fn file_of(key: &str) -> Option<File> {
 }
 
 impl IoCostSettings {
-    /// Applies a setting to the file of this name, `qos` or `model`.
+    /// Checks that a setting belongs to the file of this name, `qos` or `model`.
     ///
     /// # Errors
-    /// If it is refused, or belongs to the other file.
-    pub fn update_file(&mut self, file: &str, setting: &str) -> Result<(), IoCostError> {
+    /// If it belongs to the other file.
+    pub fn check_file(file: &str, setting: &str) -> Result<(), IoCostError> {
         let is_of_model = matches!(setting.split('=').next().and_then(file_of), Some(File::Model));
         if is_of_model != (file == "model") {
             let expected = if is_of_model { "is a setting of io.cost.model" } else { "is no setting of io.cost.model" };
             return Err(IoCostError { setting: setting.to_owned(), position: 1, expected });
         }
-        self.update(setting)
+        Ok(())
     }
 
     /// Applies the text of a write to either file after the device number, or to both at once: settings in any order. A `ctrl` in a

@@ -129,22 +129,37 @@ pub(crate) fn weights(options: &Options<'_>, workload: &Load) -> Result<Vec<(Str
 /// # Errors
 /// If no device has `io.cost`, or if the setting is refused.
 pub(crate) fn vary(disks: &mut [Option<DiskIoCost>], key: &str, text: &str) -> Result<(), String> {
+    vary_together(disks, &[(key, text)])
+}
+
+/// Changes several settings at once, as [`vary`] does one: bounds of the rate may be valid only together.
+///
+/// # Errors
+/// As of [`vary`].
+pub(crate) fn vary_together(disks: &mut [Option<DiskIoCost>], written: &[(&str, &str)]) -> Result<(), String> {
     if disks.iter().flatten().next().is_none() {
         return Err("no device has io.cost (expected it to be turned on for all runs)".to_owned());
     }
-    let Some((file @ ("qos" | "model"), key)) = key.split_once('.') else {
-        return Err(format!(
-            "{}.{key} is not a setting (expected io.cost.qos.KEY or io.cost.model.KEY)",
-            Vary::IO_COST
-        ));
-    };
-    if matches!(key, "ctrl" | "model") {
-        return Err(format!("{file}.{key} is not varied (expected a parameter, such as io.cost.qos.max)"));
+    let mut words = Vec::with_capacity(written.len());
+    for &(key, text) in written {
+        let Some((file @ ("qos" | "model"), key)) = key.split_once('.') else {
+            return Err(format!(
+                "{}.{key} is not a setting (expected io.cost.qos.KEY or io.cost.model.KEY)",
+                Vary::IO_COST
+            ));
+        };
+        if matches!(key, "ctrl" | "model") {
+            return Err(format!("{file}.{key} is not varied (expected a parameter, such as io.cost.qos.max)"));
+        }
+        let word = format!("{key}={text}");
+        IoCostSettings::check_file(file, &word).map_err(|error| error.to_string())?;
+        words.push(word);
     }
+    let words = words.join(" ");
     for disk in disks.iter_mut().flatten() {
         let mut settings = IoCostSettings { qos: disk.qos, model: disk.model.into() };
-        settings.update_file(file, &format!("{key}={text}")).map_err(|error| error.to_string())?;
-        let missing = |_| format!("{file}.{key}={text} leaves the device without a model");
+        settings.update(&words).map_err(|error| error.to_string())?;
+        let missing = |_| format!("{words} leaves the device without a model");
         *disk = DiskIoCost { qos: settings.qos, model: settings.model.resolve(Some(disk.model)).map_err(missing)? };
     }
     Ok(())

@@ -33,7 +33,7 @@ pub(crate) fn of_disks(
     let varied = comparison.vary.iter().filter(|vary| vary.of == Vary::IO_LATENCY);
     let place = || check_place(options, kernel, in_guests);
     for vary in varied.clone() {
-        let group = place().and_then(|()| group_of(&vary.name)).and_then(|group| check_cgroup(workload, group));
+        let group = place().and_then(|()| check_group(workload, &vary.name));
         group.map_err(|problem| options.refuse(Field::Vary, vary, problem))?;
     }
     if writes.is_empty() && varied.count() == 0 {
@@ -80,6 +80,14 @@ fn group_of(name: &str) -> Result<&str, String> {
         Some((group, "target")) if !group.is_empty() && group.trim_matches('/') == group => Ok(group),
         _ => Err(format!("\"{name}\" is not the target of a cgroup ({VARY_EXPECTED})")),
     }
+}
+
+/// Checks that the load has the cgroup of a target that is varied.
+///
+/// # Errors
+/// If it has not, or if the name is refused.
+pub(crate) fn check_group(workload: &Load, name: &str) -> Result<(), String> {
+    group_of(name).and_then(|group| check_cgroup(workload, group))
 }
 
 /// Changes the target of a group, named as in `pods/db.target`, on the devices where it has one, or else on all.

@@ -23,7 +23,7 @@ use crate::plan::PlanRun;
 use crate::plan::settings::{Fixed, check_file};
 use crate::plan::steps::{self, Asked};
 use crate::plan::variants::{Alternatives, number_or_text};
-use crate::plan::{devices, guests};
+use crate::plan::{devices, guests, io_cost, io_latency};
 
 /// A kernel on a host with devices.
 #[derive(Debug)]
@@ -139,12 +139,36 @@ impl Setup {
         for (file, text) in requested.queue_files() {
             check_file(options, Field::Vary, format_args!("{}.{file}={text}", Vary::QUEUE), file, text)?;
         }
-        requested.writes.iter().for_each(|(file, text)| setting.write(file, text));
+        let of_device = requested.writes.iter().filter(|(file, _)| !Setting::is_cgroup_file(file));
+        of_device.for_each(|(file, text)| setting.write(file, text));
+        let queue = self.queue_with(requested).map_err(|problem| options.refuse(Field::Vary, requested, problem))?;
         let guest = self.guests.as_ref().and_then(|guests| guests.schedulers.first());
         let spec = RunSpec { setting, guest: guest.map(|scheduler| self.fixed.in_guests(scheduler)), seed };
         let values = requested.values().map(|(name, text)| (name.to_owned(), number_or_text(text))).collect();
         let variant = RunLabel { is_default: requested.is_kernel_default(), ..RunLabel::new(host, values) };
-        Ok(PlanRun { setup: 0, spec, queue: Arc::clone(&self.queue), variant, repeat: 0, runtime: None })
+        Ok(PlanRun { setup: 0, spec, queue, variant, repeat: 0, runtime: None })
+    }
+
+    /// The queues with what a setting writes to files of cgroups.
+    fn queue_with(&self, requested: &Setting) -> Result<Arc<QueueSettings>, String> {
+        let mut queue = Arc::clone(&self.queue);
+        let mut of_io_cost = Vec::new();
+        for (file, text) in requested.cgroup_files() {
+            match Vary::split(file) {
+                Some((Vary::IO_COST, name)) => of_io_cost.push((name, text)),
+                Some((Vary::IO_LATENCY, name)) => {
+                    io_latency::check_group(&self.workload, name)?;
+                    let disks = &mut Arc::make_mut(&mut queue).io_latency;
+                    disks.resize(self.workload.files.len().min(self.devices.len()), Vec::new());
+                    io_latency::vary(disks, name, text)?;
+                }
+                _ => return Err(format!("{file} is not a file of cgroups (expected io.cost or io.latency)")),
+            }
+        }
+        if !of_io_cost.is_empty() {
+            io_cost::vary_together(&mut Arc::make_mut(&mut queue).io_cost, &of_io_cost)?;
+        }
+        Ok(queue)
     }
 
     /// The tunables of a scheduler that apply to all runs.

@@ -4,6 +4,7 @@ use hoistway_answer::tuning::Candidates;
 use hoistway_blk::drive::Effects;
 use hoistway_blk::ground::{Instant, Local, Tunable};
 use hoistway_legacy::AnyQueue;
+use hoistway_sim::DiskIoCost;
 
 use crate::comparison::error::{About as _, Error};
 use crate::comparison::fields::Field;
@@ -77,8 +78,56 @@ fn values(tunable: &Tunable, default: i128) -> Vec<i128> {
     least.into_iter().chain(steps).filter(|value| range.contains(value)).collect()
 }
 
+/// Settings of `io.cost.qos` that are searched together.
+pub(super) const QOS_KEYS: [&str; 6] = ["rpct", "rlat", "wpct", "wlat", "min", "max"];
+
+/// Candidate values of a setting of `io.cost.qos` for these devices; empty if it has none. Latencies: from an I/O of an SSD under load to
+/// a third of the documentation's example (IC-5). Percentiles: not looked at, or stricter than the example's 95 (IC-4). Rates: below the
+/// example's 50 to 150 %, as only a slower device holds more back (IC-7, IC-14), with every minimum below every maximum.
+pub(super) fn qos(disks: &[Option<DiskIoCost>], key: &str) -> Vec<String> {
+    let values: &[u32] = match key {
+        "enable" => &[0, 1],
+        "rlat" | "wlat" => &[1000, 5000, 25_000],
+        "rpct" | "wpct" => &[0, 99],
+        "min" => &[10, 25],
+        "max" => &[50, 100],
+        _ => &[],
+    };
+    let is_possible = |value: u32| {
+        disks.iter().flatten().all(|disk| match key {
+            "min" => value * 100 <= disk.qos.rate_max.0,
+            "max" => value * 100 >= disk.qos.rate_min.0,
+            _ => true,
+        })
+    };
+    values.iter().filter(|&&value| is_possible(value)).map(ToString::to_string).collect()
+}
+
 /// Candidate numbers of requests, except the queue's own.
 pub(super) fn requests(default: u32) -> Vec<String> {
     let candidates = [default / 8, default / 4, default / 2, default.saturating_mul(2), default.saturating_mul(4)];
     candidates.into_iter().filter(|requests| *requests >= 4).map(|requests| requests.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_cgroup::{CostModel, IoCostSettings};
+
+    use super::*;
+
+    #[test]
+    fn bounds_of_the_rate_that_contradict_the_given_ones_are_left_out() {
+        let model = CostModel { rbps: 1, rseqiops: 1, rrandiops: 1, wbps: 1, wseqiops: 1, wrandiops: 1 };
+        let values = |text: &str, key: &str| {
+            let mut settings = IoCostSettings::default();
+            settings.update(text).unwrap();
+            qos(&[None, Some(DiskIoCost { qos: settings.qos, model })], key)
+        };
+        assert_eq!(values("enable=1", "min"), ["10", "25"]);
+        assert_eq!(values("enable=1", "max"), ["50", "100"]);
+        assert_eq!(values("enable=1 min=60", "max"), ["100"]);
+        assert_eq!(values("enable=1 min=5 max=20", "min"), ["10"]);
+        assert_eq!(values("enable=1", "rlat"), ["1000", "5000", "25000"]);
+        assert!(values("enable=1", "rbps").is_empty());
+    }
 }

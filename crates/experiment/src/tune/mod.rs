@@ -48,7 +48,7 @@ pub struct Search {
     /// anything itself.
     pub comparison: Comparison,
     /// What to search: tunables and files of `queue/`; one without values gets suitable ones. Of a scheduler of which nothing is named, all
-    /// tunables are searched.
+    /// tunables are searched. Of `io.cost` the name `qos` without values is all its parameters.
     #[serde(default, alias = "knobs")]
     pub vary: Vec<Vary>,
     /// The objective.

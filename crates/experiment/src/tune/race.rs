@@ -1,5 +1,6 @@
 //! The search itself: each round has fewer settings, longer runs and more seeds.
 
+use hoistway_answer::advice::{CgroupWrites, cgroup_writes};
 use hoistway_answer::document::{Change, Shift};
 use hoistway_answer::quoted;
 use hoistway_answer::tuning::{FORMAT, Round, SearchOutcome, Setting, SettingResult, TuneRun, Tuning, losses};
@@ -100,6 +101,10 @@ fn search_by(
     let last_seeds_begin = used_seeds - last.first().map_or(0, |best| best.result.seeds as usize);
     let outcome = race.outcome(&last, step, last_seeds_begin..used_seeds)?;
     let first = &rounds[0].settings;
+    let cgroup_writes = match &outcome {
+        Some(found) if found.holds => race.cgroup_writes(found, step, last_seeds_begin)?,
+        _ => Vec::new(),
+    };
     let front = front(&search.objective, first);
     let effects = effects::effects(search, &space, first);
     let summary = evaluator.plan.setups[0].summary()?;
@@ -123,6 +128,7 @@ fn search_by(
         rounds,
         window,
         found: outcome,
+        cgroup_writes,
         front,
         effects,
         notices: evaluator.notices(),
@@ -233,6 +239,17 @@ impl Race<'_> {
             reference: result,
             best,
         }))
+    }
+
+    /// The commands for what the best setting changes in files of cgroups.
+    fn cgroup_writes(&self, found: &SearchOutcome, step: &Step, seed: usize) -> Result<Vec<CgroupWrites>, TuneError> {
+        let (from, to) = (&found.reference.setting, &found.best.setting);
+        if from.cgroup_files().eq(to.cgroup_files()) {
+            return Ok(Vec::new());
+        }
+        // Only a run knows the weights and targets of all groups.
+        let run = |setting: &Setting| self.evaluator.run(setting, self.seeds[seed], step.runtime_ns);
+        Ok(cgroup_writes(&run(from)?, &run(to)?))
     }
 
     /// The figures that get worse from one setting to another that is better by the objective.

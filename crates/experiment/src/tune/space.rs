@@ -2,6 +2,7 @@
 
 use hoistway_answer::document::value_text;
 use hoistway_answer::tuning::{Candidates, Setting};
+use hoistway_sim::DiskIoCost;
 
 use super::Search;
 use super::evaluate::Evaluator;
@@ -12,11 +13,15 @@ use crate::comparison::error::{About as _, Error};
 use crate::comparison::fields::Field;
 use crate::comparison::{Comparison, Vary};
 use crate::plan::Plan;
+use crate::plan::io_cost;
 use crate::plan::schedulers::queue_under;
 use crate::plan::trial;
 
 /// Larger numbers are not exact in every JSON reader.
 const COUNT_MAX: u64 = 1 << 53;
+
+/// The parameters of `io.cost.qos`, as they are named together.
+const QOS: &str = "qos";
 
 /// Schedulers with their tunables.
 pub(super) struct Space {
@@ -38,10 +43,12 @@ impl Space {
         environment: &dyn CallerEnvironment,
     ) -> Result<Space, Error> {
         let setup = &evaluator.plan.setups[0];
+        search.vary.iter().try_for_each(|vary| check_is_on(search, vary, evaluator))?;
+        let requested: Vec<Vary> = search.vary.iter().flat_map(|vary| expanded(vary, &setup.queue.io_cost)).collect();
         let mut named: Vec<Candidates> = Vec::new();
-        for (index, tunable) in search.vary.iter().enumerate() {
+        for (index, tunable) in requested.iter().enumerate() {
             let is_same = |other: &&Vary| other.of == tunable.of && other.name == tunable.name;
-            if let Some(before) = search.vary[..index].iter().find(is_same) {
+            if let Some(before) = requested[..index].iter().find(is_same) {
                 let before = evaluator.plan.options.given(Field::Vary, before);
                 let problem = format!("{before} was already given (expected each tunable once)");
                 return Err(evaluator.plan.options.refuse(Field::Vary, tunable, problem));
@@ -55,6 +62,7 @@ impl Space {
             tunables.extend(named.iter().filter(|tunable| tunable.scheduler == scheduler).cloned());
             branches.push(Branch { scheduler: scheduler.to_owned(), tunables });
         }
+        check_rates(&branches, evaluator)?;
         Ok(Space { branches })
     }
 
@@ -77,9 +85,57 @@ impl Branch {
             setting.writes.push((tunable.file(), text.clone()));
         }
         // By name, as in a document that is read again.
-        setting.writes.sort_by_key(|(file, _)| (Setting::is_tunable(file), file.clone()));
+        setting
+            .writes
+            .sort_by_key(|(file, _)| (Setting::is_cgroup_file(file), Setting::is_tunable(file), file.clone()));
         setting
     }
+}
+
+/// All settings that an option names: `io.cost.qos` is each of its parameters.
+fn expanded(vary: &Vary, disks: &[Option<DiskIoCost>]) -> Vec<Vary> {
+    if vary.of != Vary::IO_COST || vary.name != QOS || !vary.texts.is_empty() {
+        return vec![vary.clone()];
+    }
+    let keys = ladder::QOS_KEYS.iter().filter(|key| !ladder::qos(disks, key).is_empty());
+    keys.map(|key| Vary { name: format!("{QOS}.{key}"), ..vary.clone() }).collect()
+}
+
+/// Rejects a search of settings of io.cost that is off in all runs.
+fn check_is_on(search: &Search, tunable: &Vary, evaluator: &Evaluator<'_>) -> Result<(), Error> {
+    let (disks, options) = (&evaluator.plan.setups[0].queue.io_cost, &evaluator.plan.options);
+    let is_switched = search.vary.iter().any(|vary| vary.of == Vary::IO_COST && vary.name == "qos.enable");
+    let is_on = is_switched || disks.iter().flatten().any(|disk| disk.qos.is_enabled);
+    if tunable.of != Vary::IO_COST || is_on {
+        return Ok(());
+    }
+    let on = options.given(Field::IoCost, "\"enable=1\"");
+    Err(options.refuse(Field::Vary, tunable, format_args!("io.cost is off in all runs (expected {on})")))
+}
+
+/// Rejects values of the bounds of io.cost's rate of which a combination is impossible.
+fn check_rates(branches: &[Branch], evaluator: &Evaluator<'_>) -> Result<(), Error> {
+    let disks = &evaluator.plan.setups[0].queue.io_cost;
+    for branch in branches {
+        let choices = |name: &str| {
+            let tunable = branch.tunables.iter().find(|tunable| tunable.name == name);
+            let texts = tunable.map(|tunable| tunable.texts.clone()).unwrap_or_default();
+            std::iter::once(None).chain(texts.into_iter().map(Some)).collect::<Vec<Option<String>>>()
+        };
+        let (lows, highs) = (choices("io.cost.qos.min"), choices("io.cost.qos.max"));
+        for (low, high) in lows.iter().flat_map(|low| highs.iter().map(move |high| (low, high))) {
+            let low = low.iter().map(|text| ("qos.min", text.as_str()));
+            let written: Vec<(&str, &str)> = low.chain(high.iter().map(|text| ("qos.max", text.as_str()))).collect();
+            if written.is_empty() {
+                continue;
+            }
+            io_cost::vary_together(&mut disks.clone(), &written).map_err(|problem| {
+                let given: Vec<String> = written.iter().map(|(key, text)| format!("io.cost.{key}={text}")).collect();
+                evaluator.plan.options.refuse(Field::Vary, given.join(" with "), problem)
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// The given values of a tunable under each of its schedulers, except the value that is the default there.
@@ -92,7 +148,10 @@ fn values(
     let setup = &evaluator.plan.setups[0];
     let is_queue_file = tunable.of == Vary::QUEUE;
     let mut texts = tunable.texts.clone();
-    if texts.is_empty() && is_queue_file && tunable.name == "nr_requests" {
+    let is_of_cgroups = tunable.is_of_cgroups();
+    if let Some(key) = tunable.name.strip_prefix("qos.").filter(|_| texts.is_empty() && tunable.of == Vary::IO_COST) {
+        texts = ladder::qos(&setup.queue.io_cost, key);
+    } else if texts.is_empty() && is_queue_file && tunable.name == "nr_requests" {
         texts = ladder::requests(setup.config.scheduler_depth());
     } else if texts.is_empty() && !is_queue_file && evaluator.schedulers().any(|name| name == tunable.of) {
         let known = ladder::ladders(setup, &tunable.of)?.into_iter().find(|known| known.name == tunable.name);
@@ -112,13 +171,18 @@ fn values(
             }
         }
     }
+    if is_of_cgroups && texts.is_empty() {
+        let problem = "expected values, such as io.cost.qos.max=50,100 or io.latency.pods/db.target=1000,5000";
+        return Err(evaluator.plan.options.refuse(Field::Vary, tunable, problem));
+    }
     // A comparison with only these values knows which are valid, and which is a scheduler's default.
     let vary = vec![Vary { texts, ..tunable.clone() }];
     let comparison = Comparison { vary, repeats: 1, ..search.comparison.clone() };
     let plan = Plan::of(&comparison, environment)?;
     let mut tunables: Vec<Candidates> = Vec::new();
+    let name = if is_of_cgroups { tunable.label() } else { tunable.name.clone() };
     // A tunable of the guests is varied with every scheduler of the host.
-    let is_of_host = |scheduler: &str| is_queue_file || scheduler == tunable.of;
+    let is_of_host = |scheduler: &str| tunable.is_of_all() || scheduler == tunable.of;
     for run in
         plan.runs.iter().filter(|run| !run.variant.has_default_settings() && is_of_host(&run.spec.setting.scheduler))
     {
@@ -126,12 +190,12 @@ fn values(
         let of_scheduler = match tunables.iter_mut().find(|known| known.scheduler == scheduler) {
             Some(known) => known,
             None => {
-                tunables.push(Candidates { scheduler, name: tunable.name.clone(), is_queue_file, texts: Vec::new() });
+                tunables.push(Candidates { scheduler, name: name.clone(), is_queue_file, texts: Vec::new() });
                 let last = tunables.len() - 1;
                 &mut tunables[last]
             }
         };
-        of_scheduler.texts.extend(run.variant.settings.get(&tunable.name).map(value_text));
+        of_scheduler.texts.extend(run.variant.settings.get(&name).map(value_text));
     }
     Ok(tunables)
 }

@@ -188,3 +188,19 @@ fn a_limit_of_a_cgroup_holds_in_every_run_of_a_search() {
         assert!(iops > 100.0 && iops < 1500.0, "{iops}");
     }
 }
+
+#[test]
+fn settings_of_io_cost_are_searched_and_end_with_the_lines_that_write_and_undo_them() {
+    let folder = with_load();
+    let load = ["tune", "etcd-beside-pods", "--runtime", "1s", "--ramp", "100ms", "--over", "none", "--budget", "40"];
+    let asked = ["--objective", "min etcd:write:mean", "--vary", "io.cost.qos"];
+    let on = ["--io-cost", "enable=1"];
+    let table = succeeded(hoistway().current_dir(&folder).args(load).args(asked).args(on));
+    let (_, lines) = table.split_once("\nFiles of cgroups for nvme0n1, until the next boot, as root:\n").unwrap();
+    let (now, back) = lines.split_once("To undo:\n").unwrap();
+    let qos = "    echo \"$(cat /sys/block/nvme0n1/dev) enable=1 ctrl=";
+    assert!(now.contains(&format!("{qos}user ")) && now.contains("\" > /sys/fs/cgroup/io.cost.qos\n"), "{now}");
+    assert!(back.contains(&format!("{qos}auto rpct=95.00 rlat=75000 wpct=95.00 wlat=150000 min=50.00 max=150.00")));
+    let off = [&load[..], &asked].concat();
+    refused(folder.path(), &off, &["--vary io.cost.qos: io.cost is off in all runs (expected --io-cost \"enable=1\")"]);
+}

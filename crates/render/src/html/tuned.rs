@@ -104,7 +104,7 @@ fn certainty_lines(tuning: &Tuning) -> Vec<String> {
 }
 
 fn tunable(tunable: &Candidates) -> String {
-    let name = if tunable.is_queue_file {
+    let name = if tunable.file() == tunable.name {
         format!("{} under {}", tunable.name, tunable.scheduler)
     } else {
         format!("{}.{}", tunable.scheduler, tunable.name)

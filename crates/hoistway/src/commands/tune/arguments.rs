@@ -28,6 +28,8 @@ use hoistway_terminal::output::Format;
 ///     --vary kyber.read_lat_nsec
 ///   hoistway tune my-load.fio --objective "min a:read:p99" \
 ///     --vary mq-deadline.fifo_batch=1,2,4,8 --vary queue.nr_requests=32,64
+///   hoistway tune etcd-beside-pods --objective "min etcd:write:p99 subject to batch:write:iops >= 0.5*none" \
+///     --over none --io-cost "enable=1" --vary io.cost.qos
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 1000 --state search.json
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 30m --format json -o tuned.json
 ///   hoistway tune my-load.fio --report page.html \
@@ -46,8 +48,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "LIST|all", value_delimiter = ',', value_parser = parse_trimmed)]
     pub(super) over: Vec<String>,
     /// Search only this tunable of its scheduler, or a file that --queue accepts (queue.nr_requests) under all schedulers. With
-    /// values, try only these and the default. May be given several times. [default: all tunables of the schedulers, in steps
-    /// around their defaults]
+    /// values, try only these and the default. With --io-cost "enable=1", io.cost.qos is rpct, rlat, wpct, wlat, min and max, and
+    /// io.cost.qos.KEY one of them; io.latency.CGROUP.target=V1,V2,... are latency targets. May be given several times. [default: all
+    /// tunables of the schedulers, in steps around their defaults]
     #[arg(long, alias = "knob", value_name = "SCHED.TUNABLE[=V1,V2,...]")]
     pub(super) vary: Vec<String>,
     /// Stop after this number of runs, or after this much virtual time, with its unit (30m). [default: 200 runs]

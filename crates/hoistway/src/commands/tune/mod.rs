@@ -125,8 +125,8 @@ fn vary(text: &str) -> Result<Vary> {
     let texts: Vec<&str> = values.map(|values| values.split(',').collect()).unwrap_or_default();
     let Some((owner, name)) = Vary::split(key).filter(|_| !texts.contains(&"")) else {
         bail!(
-            "--vary {text}: expected SCHED.TUNABLE or queue.FILE, with values if needed, such as kyber.read_lat_nsec or \
-             mq-deadline.fifo_batch=1,4,16"
+            "--vary {text}: expected SCHED.TUNABLE, queue.FILE, io.cost.qos or io.latency.CGROUP.target, with values if needed, such as \
+             kyber.read_lat_nsec or mq-deadline.fifo_batch=1,4,16"
         );
     };
     let texts = texts.into_iter().map(str::to_owned).collect();

@@ -6,12 +6,14 @@
 mod cells;
 mod sentences;
 
+use hoistway_answer::advice::CgroupWrites;
 use hoistway_answer::tuning::Tuning;
 
 use crate::text::lines::lines;
 use crate::text::wrap::wrap_hanging;
 
 pub use cells::{TuningCells, TuningTable, standing_in_words, tuning_cells, tuning_round};
+use sentences::advises_change;
 pub use sentences::tuning_conclusion;
 
 /// Maximum rows of a table.
@@ -36,5 +38,19 @@ pub fn tuning(tuning: &Tuning, width: usize) -> String {
     for line in tuning.notices.iter().chain(&tuning.conclusion) {
         text += &wrap_hanging(line, width, 0, 2);
     }
+    if tuning.found.as_ref().is_some_and(advises_change) {
+        tuning.cgroup_writes.iter().for_each(|writes| text += &cgroup_commands(writes));
+    }
     text
+}
+
+/// The commands for files of cgroups on a device.
+fn cgroup_commands(writes: &CgroupWrites) -> String {
+    let indented = |lines: &[String]| lines.iter().map(|line| format!("    {line}\n")).collect::<String>();
+    format!(
+        "\nFiles of cgroups for {}, until the next boot, as root:\n{}To undo:\n{}",
+        writes.device,
+        indented(&writes.now),
+        indented(&writes.back)
+    )
 }

@@ -125,7 +125,7 @@ fn is_worth_it(gain: &Change) -> bool {
 }
 
 /// Whether the advised setting differs from the current one.
-fn advises_change(found: &SearchOutcome) -> bool {
+pub(super) fn advises_change(found: &SearchOutcome) -> bool {
     let is_other = found.best.setting != found.reference.setting;
     is_other && (!found.reference.holds || found.gain.as_ref().is_some_and(is_worth_it))
 }
