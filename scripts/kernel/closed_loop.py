@@ -15,6 +15,9 @@ OPTIONS = {
     "completion_us": ("10", "time of a command, us"),
     "cache_mb": ("0", "size of a volatile write cache; with one, flushes reach the device"),
     "nr_requests": ("", "not with none; empty: the default of the kernel"),
+    "groups": ("", "cgroups that the jobs name, with their io.weight: name:weight,name:weight"),
+    "io_cost_qos": ("", "a write to io.cost.qos of the first drive, such as enable=1 min=100 max=100; the log then gets its io.stat, twice a second"),
+    "io_cost_model": ("", "a write to io.cost.model of the first drive"),
     "tunables": ("", "tunables of the scheduler: name:value,name:value"),
     # fio spins the end of each pause for as long as its trial sleeps took, and beside the rest of the boot these take milliseconds.
     "wait_s": ("3", "wait before fio starts; gives other runs of the same load"),
@@ -56,8 +59,27 @@ queue=/sys/block/nullb0/queue
 for file in $queue/scheduler $queue/nr_requests $queue/wbt_lat_usec $queue/max_hw_sectors_kb $queue/iosched/*; do
     [ ! -f $file ] || echo "QUEUE $(case $file in */iosched/*) printf iosched. ;; esac)${file##*/}=$(cat $file)"
 done
+cgroups=/sys/fs/cgroup
+if [ -n "$groups$io_cost_qos$io_cost_model" ]; then
+    mount -t cgroup2 c $cgroups && echo +io >$cgroups/cgroup.subtree_control || echo "BAD no io controller"
+    for group in $(echo $groups | tr , ' '); do
+        mkdir $cgroups/${group%%:*} && echo ${group#*:} >$cgroups/${group%%:*}/io.weight || echo "BAD group $group"
+    done
+    disk=$(cat /sys/block/nullb0/dev)
+    [ -z "$io_cost_model" ] || echo "$disk $io_cost_model" >$cgroups/io.cost.model || echo "BAD io.cost.model"
+    [ -z "$io_cost_qos" ] || echo "$disk $io_cost_qos" >$cgroups/io.cost.qos || echo "BAD io.cost.qos"
+    for file in io.cost.model io.cost.qos; do read line <$cgroups/$file; echo "CGROUP $file $line"; done
+fi
 tracing=/sys/kernel/tracing
 sleep $wait_s
+if [ -n "$io_cost_qos" ]; then
+    echo 1 >/sys/module/blk_cgroup/parameters/blkcg_debug_stats
+    while sleep 0.5; do
+        for file in $cgroups/io.stat $cgroups/*/io.stat; do
+            while read line; do echo "IOSTAT ${file#$cgroups/} $line"; done <$file
+        done
+    done &
+fi
 if [ -n "$trace" ]; then
     echo 0 >$tracing/tracing_on; echo 60000 >$tracing/buffer_size_kb; echo $trace_clock >$tracing/trace_clock
     for event in $(echo $trace | tr , ' '); do
@@ -79,8 +101,8 @@ def run(kernel, job, options, limit_s=600):
     """Runs a job file; returns fio's document, what the guest said, the logs of the jobs and the trace, as text."""
     values = {name: str(options.get(name, default)) for name, (default, _) in OPTIONS.items()}
     for name, value in values.items():
-        if not re.fullmatch(r"[\w:,./-]*", value):
-            raise Failure(f"{name}={value}: has characters that no option has (expected letters, digits, `:`, `,`, `.`, `/`, `-`)")
+        if not re.fullmatch(r"[\w:,./= -]*", value):
+            raise Failure(f"{name}={value}: has characters that no option has (expected letters, digits, spaces, `:`, `,`, `.`, `/`, `=`, `-`)")
     files = guest.Initramfs()
     files.busybox(INIT)
     files.program("fio")

@@ -87,19 +87,23 @@ def figures(jobs):
     return {key: [sum(values) / len(values) for values in zip(*clones)] for key, clones in sums.items()}
 
 
-def ours(cell, kernel, hoistway, max_sectors_kb):
-    """The same figures, simulated: those of all seeds, sorted."""
-    with open(os.path.join(cell.data, "null.device.toml")) as file:
-        device = file.read()
+def device(data, settings, max_sectors_kb):
+    """The preset of the guest's device."""
+    with open(os.path.join(data, "null.device.toml")) as file:
+        text = file.read()
     for name in ("hw_queues", "hw_queue_depth", "completion_us"):
-        device = device.replace(f"@{name}@", cell.settings[name])
+        text = text.replace(f"@{name}@", settings[name])
     # What this kernel gives a driver that sets none, of which sysfs rounds 255 sectors down.
     max_sectors = 255 if max_sectors_kb == 127 else 2 * max_sectors_kb
-    device = re.sub(r"(?m)^max_sectors = .*$", f"max_sectors = {max_sectors}", device)
+    return re.sub(r"(?m)^max_sectors = .*$", f"max_sectors = {max_sectors}", text)
+
+
+def ours(cell, kernel, hoistway, max_sectors_kb):
+    """The same figures, simulated: those of all seeds, sorted."""
     with tempfile.TemporaryDirectory(prefix="hoistway-loop-") as work:
         preset = os.path.join(work, "null.device.toml")
         with open(preset, "w") as file:
-            file.write(device)
+            file.write(device(cell.data, cell.settings, max_sectors_kb))
         job = os.path.join(work, cell.load + ".fio")
         with open(job, "w") as file:
             file.write(cell.job)

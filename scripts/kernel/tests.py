@@ -15,7 +15,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, SCRIPTS)
-from kernel import btf, convert, failure, guest, loops, packages, page, probes, programs, recorder, scenarios
+from kernel import btf, convert, failure, guest, io_cost, loops, packages, page, probes, programs, recorder, scenarios
 from kernel.failure import Failure
 
 SYSTEM = """kernel=Linux 6.18.1 #1 SMP
@@ -282,6 +282,26 @@ class Pages(unittest.TestCase):
         self.assertEqual([loops.fresh(name) for name in names], [loops.fresh(name) for name in names])
         judged = sum(loops.half(name) == "judged" for name in names)
         self.assertTrue(60 < judged < 120, judged)
+
+
+class Groups(unittest.TestCase):
+    def test_a_name_draws_groups_under_io_cost(self):
+        names = [f"cost-{seed}-{number}" for seed in range(10) for number in range(16)]
+        drawn = [io_cost.experiment(name) for name in names]
+        self.assertEqual(drawn, [io_cost.experiment(name) for name in names])
+        self.assertEqual({one["kind"] for one in drawn}, set(io_cost.KINDS))
+        for one in drawn:
+            self.assertEqual(one["job"].count("cgroup=g"), len(one["groups"]))
+            self.assertEqual("min=50" in one["qos"], one["kind"] == "free")
+
+    def test_errors_are_those_of_shares_and_figures(self):
+        drawn = {"name": "cost-1-0", "half": "judged", "kind": "full", "groups": {"g0": 100, "g1": 300}}
+        recorded = {name: {"iops": 10, "mean_us": 50, "device_time_us": time} for name, time in (("g0", 100), ("g1", 300))}
+        simulated = {name: {"iops": 11, "mean_us": 60, "device_time_us": 50} for name in ("g0", "g1")}
+        rows = io_cost.rows(drawn, {"groups": recorded, "rates_percent": [90.0, 110.0]}, {"groups": simulated, "rate_percent": 95})
+        self.assertEqual([(row["kernel_share"], row["our_share"]) for row in rows], [(0.25, 0.5), (0.75, 0.5)])
+        found = {figure: [round(value, 6) for value in values] for figure, values in io_cost.errors(rows).items()}
+        self.assertEqual(found, {"share": [33.333333, 100], "iops": [10, 10], "mean_us": [20, 20], "rate": [5, 5]})
 
 
 class Programs(unittest.TestCase):
