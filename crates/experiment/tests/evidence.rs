@@ -2,3 +2,4 @@
 
 mod closed_loop;
 mod coarse_order;
+mod io_cost_kernel;

@@ -225,7 +225,9 @@ impl IoCost {
     pub fn completed(&mut self, now: Instant, op: Op, sectors: u32, latency: Nanos) {
         if has_cost(op, sectors) {
             self.end_periods(now);
-            self.signs.completed(&self.qos, op.direction(), latency);
+            // Data takes its time on any device, so it does not show saturation.
+            let data = self.costs.data(op.direction(), sectors);
+            self.signs.completed(&self.qos, op.direction(), Nanos(latency.0.saturating_sub(data.0)));
         }
     }
 

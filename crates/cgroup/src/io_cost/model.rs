@@ -1,7 +1,7 @@
 //! The linear cost model: six figures of a device, and what a bio costs by them.
 
 use hoistway_blk::bio::{Direction, Op};
-use hoistway_blk::ground::SECTOR_BYTES;
+use hoistway_blk::ground::{Nanos, SECTOR_BYTES};
 
 /// Size of the I/O that the figures in operations per second are for.
 const PAGE_BYTES: u64 = 4096;
@@ -114,6 +114,11 @@ impl Costs {
         let sum = u128::from(base) + u128::from(self.sector[direction.index()]) * u128::from(sectors);
         let rounded = (sum + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS;
         rounded.min(u128::from(COST_MAX_NS)) as u64
+    }
+
+    /// The part of a cost that is for the data (IC-19).
+    pub fn data(&self, direction: Direction, sectors: u32) -> Nanos {
+        Nanos((self.sector[direction.index()].saturating_mul(u64::from(sectors)) >> FRACTION_BITS).min(COST_MAX_NS))
     }
 }
 

@@ -306,3 +306,16 @@ fn device_time_returns_to_the_model_when_nothing_happens() {
     cost.completed(at_us(10_000_000), Op::Read, 8, Nanos::ZERO);
     assert_eq!(cost.rate(), Percent::WHOLE);
 }
+
+#[test]
+fn the_time_of_the_data_does_not_count_as_latency() {
+    // IC-19: 4 KiB and 1 MiB take 1.5 ms; 1 MiB is half a millisecond or more of data by the model.
+    let rate_after = |sectors| {
+        let mut cost = device("enable=1 rpct=95 rlat=1000 wpct=0 min=50 max=150", &[(1, 0, 100)]);
+        cost.completed(at_us(1), Op::Read, sectors, Nanos::from_micros(1500));
+        cost.completed(at_us(10_000), Op::Read, sectors, Nanos::ZERO);
+        cost.rate()
+    };
+    assert!(rate_after(8) < Percent::WHOLE);
+    assert_eq!(rate_after(2048), Percent::WHOLE);
+}
