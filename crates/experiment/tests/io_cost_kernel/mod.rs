@@ -1,5 +1,6 @@
-//! Groups under io.cost, compared with a real kernel: `data/recorded.jsonl` has experiments that `scripts/cgroup-kernel` drew and recorded, one a
-//! line, simulated here on the same device. Rules: IC-1, IC-7, IC-8, IC-11 and IC-14. Half of them was judged only.
+//! Groups under io.cost, compared with a real kernel: `data/recorded.jsonl` has experiments that `scripts/cgroup-kernel` drew
+//! and recorded, one a line, simulated here on the same device. Rules: IC-1, IC-7, IC-8, IC-11, IC-14 and IC-19. One half of
+//! them only judges.
 
 use std::collections::BTreeMap;
 
