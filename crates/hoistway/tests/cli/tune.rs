@@ -118,7 +118,7 @@ fn an_invalid_search_is_refused_with_the_grammar_and_the_names() {
     );
     let p99 = "min readers:read:p99";
     refuse(p99, &["--over", "bfqq"], &["--over bfqq: unknown scheduler (did you mean \"bfq\"?"]);
-    refuse(p99, &["--vary", "fifo_batch"], &["--vary fifo_batch: expected SCHED.TUNABLE or queue.FILE"]);
+    refuse(p99, &["--vary", "fifo_batch"], &["--vary fifo_batch: expected SCHED.TUNABLE, queue.FILE"]);
     refuse(
         p99,
         &["--vary", "mq-deadline.fifo_bach"],
