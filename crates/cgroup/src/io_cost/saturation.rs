@@ -5,11 +5,12 @@ use hoistway_blk::ground::Nanos;
 
 use super::qos::{IoCostQos, Percent};
 
-/// The step of the rate in a period, percent of the rate: down, and towards 100 %.
+/// The step of the rate in a period, percent of the rate: down if requests were late, and towards 100 %.
 const STEP_PERCENT: u32 = 5;
 
-/// The step up for groups that wait. A step above what the device can do fills its queue for a whole period, so it is small.
-const STEP_UP_PERCENT: u32 = 1;
+/// The step up for groups that wait, and down if only tags ran out. A step above what the device can do fills its queue for a whole
+/// period, so it is small.
+const SMALL_STEP_PERCENT: u32 = 1;
 
 /// What a period has shown so far.
 #[derive(Clone, Copy, Default, Debug)]
@@ -33,25 +34,27 @@ impl Signs {
         }
     }
 
-    fn is_saturated(&self, qos: &IoCostQos) -> bool {
-        let is_late = Direction::BOTH.into_iter().any(|direction| {
+    /// Whether more requests of a direction were late than its percentile allows.
+    fn is_late(&self, qos: &IoCostQos) -> bool {
+        Direction::BOTH.into_iter().any(|direction| {
             let percentile =
                 qos.latency(direction == Direction::Write).map_or(Percent::WHOLE, |(percentile, _)| percentile);
             let may_be_late = u64::from(Percent::WHOLE.0.saturating_sub(percentile.0));
             let (late, completed) = (self.late[direction.index()], self.completed[direction.index()]);
             late * u64::from(Percent::WHOLE.0) > may_be_late * completed
-        });
-        is_late || self.tags_ran_out
+        })
     }
 
     /// The rate of the next period.
     pub fn next_rate(&self, qos: &IoCostQos, rate: Percent) -> Percent {
         let part = |percent: u32| (rate.0 * percent / 100).max(1);
         let step = part(STEP_PERCENT);
-        let next = if self.is_saturated(qos) {
+        let next = if self.is_late(qos) {
             rate.0.saturating_sub(step)
+        } else if self.tags_ran_out {
+            rate.0.saturating_sub(part(SMALL_STEP_PERCENT))
         } else if self.has_waited {
-            rate.0 + part(STEP_UP_PERCENT)
+            rate.0 + part(SMALL_STEP_PERCENT)
         } else if rate > Percent::WHOLE {
             rate.0.saturating_sub(step).max(Percent::WHOLE.0)
         } else {

@@ -288,7 +288,7 @@ fn device_time_slows_on_late_requests_and_on_tags_and_quickens_for_those_that_wa
     let (fast, slow) = (Nanos::from_micros(900), Nanos::from_micros(1100));
     assert_eq!(rates(qos, slow, true, false, 2), [9500, 9025], "late, although a group waits");
     assert_eq!(*rates(qos, slow, false, false, 40).last().unwrap(), 5000, "not below min");
-    assert_eq!(rates(qos, fast, false, true, 2), [9500, 9025], "tags ran out");
+    assert_eq!(rates(qos, fast, false, true, 2), [9900, 9801], "tags ran out");
     assert_eq!(rates(qos, fast, true, false, 2), [10_100, 10_201]);
     assert_eq!(*rates(qos, fast, true, false, 60).last().unwrap(), 15_000, "not above max");
     assert_eq!(rates(qos, fast, false, false, 2), [10_000, 10_000]);

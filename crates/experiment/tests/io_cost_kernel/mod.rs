@@ -107,8 +107,8 @@ fn median_and_most(mut values: Vec<f64>) -> [f64; 2] {
 
 /// The most that the median and the largest error may be, percent, over the groups of a half.
 const BOUNDS: [(&str, [[f64; 2]; 4]); 2] = [
-    ("judged", [[1.0, 12.0], [1.5, 20.0], [1.5, 25.0], [0.5, 12.0]]),
-    ("fitted", [[1.5, 9.0], [3.0, 60.0], [3.0, 145.0], [1.0, 60.0]]),
+    ("judged", [[1.0, 12.0], [1.5, 20.0], [1.5, 25.0], [0.5, 10.0]]),
+    ("fitted", [[1.5, 9.0], [3.0, 12.0], [3.0, 12.0], [1.0, 6.0]]),
 ];
 
 #[test]
