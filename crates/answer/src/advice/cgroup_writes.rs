@@ -6,7 +6,7 @@ use super::UNNAMED;
 use super::block_device::BlockDevice;
 use super::io_cost::{self, IoCost};
 use super::io_latency::{self, IoLatency};
-use crate::document::Run;
+use crate::document::{Advice, Caution, Check, Run};
 
 /// Commands for root that write files of cgroups for one device, until the next boot.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -27,19 +27,64 @@ pub fn cgroup_writes(from: &Run, to: &Run) -> Vec<CgroupWrites> {
     if devices.is_empty() {
         devices.extend(BlockDevice::named(UNNAMED));
     }
-    let writes = devices.iter().map(|device| {
-        let name = device.name.as_str();
-        let mut writes = CgroupWrites { device: name.to_owned(), now: Vec::new(), back: Vec::new() };
-        let [cost_from, cost_to] = [from, to].map(|run| IoCost::of(run, device));
-        if cost_from != cost_to {
-            writes.now.extend(io_cost::lines(cost_to.as_ref(), name));
-            writes.back.extend(io_cost::lines(cost_from.as_ref(), name));
+    devices.iter().map(|device| Change::of(from, to, device).writes).filter(|writes| !writes.now.is_empty()).collect()
+}
+
+/// Adds the writes, the checks and the cautions of a change of io.cost and io.latency.
+pub(super) fn add(from: &Run, to: &Run, device: &BlockDevice, advice: &mut Advice) {
+    let Change { writes, check, cautions } = Change::of(from, to, device);
+    advice.now.extend(writes.now);
+    advice.back.extend(writes.back);
+    advice.check.extend(check);
+    advice.cautions.extend(cautions);
+}
+
+/// What changes on one device.
+struct Change {
+    writes: CgroupWrites,
+    check: Vec<Check>,
+    cautions: Vec<Caution>,
+}
+
+impl Change {
+    fn of(from: &Run, to: &Run, device: &BlockDevice) -> Change {
+        let writes = CgroupWrites { device: device.name.clone(), now: Vec::new(), back: Vec::new() };
+        let mut change = Change { writes, check: Vec::new(), cautions: Vec::new() };
+        change.add_io_cost([from, to].map(|run| IoCost::of(run, device)));
+        change.add_io_latency(&[from, to].map(|run| IoLatency::of(run, device)));
+        change
+    }
+
+    fn add_io_cost(&mut self, [from, to]: [Option<IoCost>; 2]) {
+        if from == to {
+            return;
         }
-        let [targets_from, targets_to] = [from, to].map(|run| IoLatency::of(run, device));
-        let line = |(group, us): (&str, u32)| io_latency::write(name, group, us);
-        writes.now.extend(targets_to.changes(&targets_from).into_iter().map(line));
-        writes.back.extend(targets_from.changes(&targets_to).into_iter().map(line));
-        writes
-    });
-    writes.filter(|writes| !writes.now.is_empty()).collect()
+        let device = &self.writes.device;
+        self.writes.now.extend(io_cost::lines(to.as_ref(), device));
+        self.writes.back.extend(io_cost::lines(from.as_ref(), device));
+        if let Some(to) = &to {
+            let (command, expected) = to.check(device);
+            self.check.push(Check { command, expected });
+            if from.is_none() {
+                self.cautions.extend(to.weight_files().map(|file| Caution::HeldBefore { file }));
+            }
+        }
+        self.cautions.push(Caution::UntilBoot);
+    }
+
+    fn add_io_latency(&mut self, [from, to]: &[IoLatency; 2]) {
+        let (changes, device) = (to.changes(from), self.writes.device.as_str());
+        if changes.is_empty() {
+            return;
+        }
+        let line = |(group, us): (&str, u32)| io_latency::write(device, group, us);
+        self.writes.now.extend(changes.iter().copied().map(line));
+        self.writes.back.extend(from.changes(to).into_iter().map(line));
+        self.check.extend(changes.iter().map(|&(group, us)| {
+            let (command, expected) = io_latency::check(device, group, us);
+            Check { command, expected }
+        }));
+        let property = |&(group, us): &(&str, u32)| format!("{group}: {}", io_latency::systemd_property(device, us));
+        self.cautions.push(Caution::TargetsUntilBoot { properties: changes.iter().map(property).collect() });
+    }
 }

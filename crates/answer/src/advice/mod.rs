@@ -7,6 +7,7 @@ mod block_device;
 mod cgroup_writes;
 mod io_cost;
 mod io_latency;
+mod recommended;
 mod settings;
 
 use hoistway_measure::Setting;
@@ -14,8 +15,7 @@ use hoistway_measure::Setting;
 pub use self::block_device::layer;
 use self::block_device::{BlockDevice, Kind};
 pub use self::cgroup_writes::{CgroupWrites, cgroup_writes};
-use self::io_cost::IoCost;
-use self::io_latency::IoLatency;
+pub use self::recommended::{NoRecommendation, Recommended, recommended};
 use self::settings::{path, rule, write, write_files, write_scheduler};
 use crate::analysis::{Analysis, Variant};
 use crate::document::{Advice, Caution, Check, Decision, Front, ResultsDocument, Run, UdevRule, Verdict};
@@ -88,99 +88,6 @@ fn named_by_load(document: &ResultsDocument) -> Vec<BlockDevice> {
         devices.extend(BlockDevice::named(UNNAMED));
     }
     devices
-}
-
-/// A document's recommendation, as files of `queue/`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recommended {
-    /// The label of the scheduler with its settings.
-    pub label: String,
-    /// Whether it differs from the reference.
-    pub is_change: bool,
-    /// Files below `queue/` and their contents, in the order in which they are to be written: the scheduler first.
-    pub files: Vec<(String, String)>,
-}
-
-/// Why nothing can be written for a document.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum NoRecommendation {
-    /// It was cut short.
-    #[error("was interrupted, and has no verdict (expected a whole comparison)")]
-    Partial,
-    /// Its device is not the observed one.
-    #[error(
-        "is of a device model that does not fit the observed disk (expected one that does, see its first sentence)"
-    )]
-    OtherDevice,
-    /// There are none, or several.
-    #[error("has {0} verdicts (expected one: a comparison of schedulers on one device, host and kernel)")]
-    Verdicts(usize),
-    /// Too few variants or runs to choose from.
-    #[error(
-        "compares too little for a verdict (expected several schedulers or settings, and several runs of each, as with --repeat 5)"
-    )]
-    TooLittle,
-    /// It is about virtual disks.
-    #[error("is about guests, whose disks are configured inside the guests (expected a comparison without guests)")]
-    Guests,
-    /// It is about files that are not of the device.
-    #[error(
-        "recommends {0}, other settings of io.cost, which are not written here (expected the lines of compare --advice to be written)"
-    )]
-    IoCost(String),
-    /// It is about files of cgroups.
-    #[error(
-        "recommends {0}, other targets of io.latency, which are not written here (expected the lines of compare --advice to be written)"
-    )]
-    IoLatency(String),
-    /// No kernel has the scheduler.
-    #[error("recommends {0}, which its kernel does not have (expected a scheduler of that kernel)")]
-    NotInKernel(String),
-}
-
-/// The settings that a document's only verdict recommends.
-///
-/// # Errors
-/// There is none, or it cannot be written to a device of this system.
-pub fn recommended(analysis: &Analysis<'_>) -> Result<Recommended, NoRecommendation> {
-    let document = analysis.document;
-    if document.partial {
-        return Err(NoRecommendation::Partial);
-    }
-    if document.verdicts.is_empty() && document.device_mismatch(0).is_some() {
-        return Err(NoRecommendation::OtherDevice);
-    }
-    let [verdict] = document.verdicts.as_slice() else {
-        return Err(NoRecommendation::Verdicts(document.verdicts.len()));
-    };
-    if document.guests.is_some() {
-        return Err(NoRecommendation::Guests);
-    }
-    let adviser = Adviser::of(analysis, verdict).ok_or(NoRecommendation::TooLittle)?;
-    if matches!(verdict.decision, Decision::Alone | Decision::OneRun) {
-        return Err(NoRecommendation::TooLittle);
-    }
-    let cost =
-        |run: &Run| -> Vec<_> { run.io_cost.iter().map(|cost| (cost.qos.clone(), cost.model.clone())).collect() };
-    if cost(adviser.from_run) != cost(adviser.run) {
-        return Err(NoRecommendation::IoCost(verdict.recommended.clone()));
-    }
-    if targets(adviser.from_run) != targets(adviser.run) {
-        return Err(NoRecommendation::IoLatency(verdict.recommended.clone()));
-    }
-    let Setting { scheduler, writes } = adviser.to;
-    if adviser.run.ran_as.is_some() || adviser.run.research.is_some() {
-        return Err(NoRecommendation::NotInKernel(scheduler));
-    }
-    let files = std::iter::once(("scheduler".to_owned(), scheduler)).chain(writes).collect();
-    Ok(Recommended { label: verdict.recommended.clone(), is_change: verdict.decision == Decision::Change, files })
-}
-
-/// The latency targets of a run, by device and group.
-fn targets(run: &Run) -> Vec<(&str, &str, u32)> {
-    let groups = run.io_latency.iter().flat_map(|disk| disk.groups.iter().map(move |group| (disk, group)));
-    let targets = groups.map(|(disk, group)| (disk.disk.as_str(), group.cgroup.as_str(), group.target_us));
-    targets.filter(|&(.., us)| us > 0).collect()
 }
 
 /// Makes the advice for one verdict.
@@ -313,47 +220,10 @@ impl<'a> Adviser<'a> {
         }
     }
 
-    /// Adds the writes and the cautions of a change of io.cost.
-    fn write_io_cost(&self, device: &BlockDevice, advice: &mut Advice) {
-        let (from, to) = (IoCost::of(self.from_run, device), IoCost::of(self.run, device));
-        if from == to {
-            return;
-        }
-        let name = device.name.as_str();
-        advice.now.extend(io_cost::lines(to.as_ref(), name));
-        advice.back.extend(io_cost::lines(from.as_ref(), name));
-        if let Some(to) = &to {
-            let (command, expected) = to.check(name);
-            advice.check.push(Check { command, expected });
-            if from.is_none() {
-                advice.cautions.extend(to.weight_files().map(|file| Caution::HeldBefore { file }));
-            }
-        }
-        advice.cautions.push(Caution::UntilBoot);
-    }
-
-    /// Adds the writes and the cautions of a change of io.latency.
-    fn write_io_latency(&self, device: &BlockDevice, advice: &mut Advice) {
-        let (from, to) = (IoLatency::of(self.from_run, device), IoLatency::of(self.run, device));
-        let (changes, name) = (to.changes(&from), device.name.as_str());
-        if changes.is_empty() {
-            return;
-        }
-        advice.now.extend(changes.iter().map(|&(group, us)| io_latency::write(name, group, us)));
-        advice.back.extend(from.changes(&to).into_iter().map(|(group, us)| io_latency::write(name, group, us)));
-        for &(group, us) in &changes {
-            let (command, expected) = io_latency::check(name, group, us);
-            advice.check.push(Check { command, expected });
-        }
-        let property = |&(group, us): &(&str, u32)| format!("{group}: {}", io_latency::systemd_property(name, us));
-        advice.cautions.push(Caution::TargetsUntilBoot { properties: changes.iter().map(property).collect() });
-    }
-
     /// Adds the writes, the rule and the cautions of a change.
     fn write(&self, device: &BlockDevice, advice: &mut Advice) {
         self.write_queue(device, advice);
-        self.write_io_cost(device, advice);
-        self.write_io_latency(device, advice);
+        cgroup_writes::add(self.from_run, self.run, device, advice);
     }
 
     /// Adds those of the scheduler and of files of `queue/`.
