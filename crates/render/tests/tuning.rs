@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use hoistway_answer::advice::CgroupWrites;
 use hoistway_answer::analysis::Estimate;
 use hoistway_answer::document::{Aspect, Change, Shift};
 use hoistway_answer::tuning::{Budget, FORMAT, Round, SearchOutcome, Setting, SettingResult, Tuning};
 use hoistway_answer::{Figure, FigureName};
 use hoistway_measure::Operation;
+use hoistway_render::html::tuned_html;
 use hoistway_render::text::{tuning, tuning_conclusion};
 use serde_json::json;
 
@@ -100,6 +102,24 @@ fn a_setting_better_beyond_the_noise_is_worth_a_change() {
     assert!(text.contains(" and 2 more.") && text.contains("2 of 50 settings were tried"), "{text}");
     let table = tuning(&document, 100);
     assert!(table.contains("mq-deadline fifo_batch=1") && table.contains("kept"), "{table}");
+}
+
+#[test]
+fn lines_for_files_of_cgroups_follow_a_change_in_text_and_page_and_nothing_else() {
+    let with_lines = |gain| {
+        let mut document = found(standing(batch("1"), 1e6, change(1.1, 1.01)), gain);
+        let lines = ["echo max", "echo min"].map(|line| vec![line.to_owned()]);
+        let [now, back] = lines;
+        document.cgroup_writes = vec![CgroupWrites { device: "sda".to_owned(), now, back }];
+        [tuning(&document, 100), tuned_html(&document)]
+    };
+    for text in with_lines(change(2.0, 1.1)) {
+        let [now, undo, back] = ["    echo max\n", "To undo:\n", "    echo min"].map(|part| text.find(part));
+        assert!(now.is_some() && now < undo && undo < back, "{text}");
+    }
+    for text in with_lines(change(1.01, 1.001)) {
+        assert!(!text.contains("echo max") && !text.contains("To undo"), "{text}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The page of a search.
 
-use crate::text::{TuningTable, shift_in_words, tuning_cells, tuning_conclusion, tuning_round};
+use crate::text::{TuningTable, cgroup_commands, shift_in_words, tuning_cells, tuning_conclusion, tuning_round};
 use hoistway_answer::tuning::{Candidates, Round, Tuning};
 use serde_json::{Value, json};
 
@@ -34,6 +34,7 @@ fn content(tuning: &Tuning) -> Value {
         "set_up": cells.set_up,
         "lead": lead,
         "rest": rest,
+        "commands": cgroup_commands(tuning).trim(),
         "first": tuning.rounds.first().map(tuning_round),
         "has_front": front.figures.len() > 1,
         "is_default_there": found.is_none() || front.points.iter().any(|point| point.is_default),

@@ -35,6 +35,7 @@ pub use line::run_line;
 pub use markdown::markdown;
 pub use recording::recording_lines;
 pub use table::{Style, table};
+pub(crate) use tuning::cgroup_commands;
 pub use tuning::{TuningCells, TuningTable, standing_in_words, tuning, tuning_cells, tuning_conclusion, tuning_round};
 pub use wrap::{wrap_hanging, wrapped};
 

@@ -38,14 +38,18 @@ pub fn tuning(tuning: &Tuning, width: usize) -> String {
     for line in tuning.notices.iter().chain(&tuning.conclusion) {
         text += &wrap_hanging(line, width, 0, 2);
     }
-    if tuning.found.as_ref().is_some_and(advises_change) {
-        tuning.cgroup_writes.iter().for_each(|writes| text += &cgroup_commands(writes));
-    }
-    text
+    text + &cgroup_commands(tuning)
 }
 
-/// The commands for files of cgroups on a device.
-fn cgroup_commands(writes: &CgroupWrites) -> String {
+/// The commands for files of cgroups, device by device; empty if none are to be changed.
+pub(crate) fn cgroup_commands(tuning: &Tuning) -> String {
+    if !tuning.found.as_ref().is_some_and(advises_change) {
+        return String::new();
+    }
+    tuning.cgroup_writes.iter().map(commands_for_device).collect()
+}
+
+fn commands_for_device(writes: &CgroupWrites) -> String {
     let indented = |lines: &[String]| lines.iter().map(|line| format!("    {line}\n")).collect::<String>();
     format!(
         "\nFiles of cgroups for {}, until the next boot, as root:\n{}To undo:\n{}",
