@@ -9,13 +9,15 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use hoistway_evidence::reproduction::{Reproduced, Reproduction, Table};
 
-/// Simulates the tables one after the other; a line on standard error names each, and how long it took.
+/// Simulates the tables one after the other; of several, a line on standard error names each, and how long it took.
 pub(crate) fn simulated(tables: &[&Table], simulate: impl Fn(&Table) -> Result<Reproduced>) -> Result<Vec<Reproduced>> {
     let mut reproduced = Vec::with_capacity(tables.len());
     for (number, table) in (1..).zip(tables) {
         let begin = Instant::now();
         reproduced.push(simulate(table)?);
-        eprintln!("{number} of {}: {}, {:.0} s", tables.len(), table.name, begin.elapsed().as_secs_f64());
+        if tables.len() > 1 {
+            eprintln!("{number} of {}: {}, {:.0} s", tables.len(), table.name, begin.elapsed().as_secs_f64());
+        }
     }
     Ok(reproduced)
 }
