@@ -191,7 +191,9 @@ fn unknown_names_are_refused_with_the_known_ones() {
         &["mq-dedline: unknown", "expected all, or", "did you mean \"mq-deadline\"?"],
     );
     compare_refused(&["--device", "floppy"], &["`floppy`", "expected one of", "intel-s3520-1600gb"]);
-    compare_refused(&["--device", "sda=null"], &["sda=null", "\"sda\"", "expected one of /dev/sda"]);
+    compare_refused(&["--device", "sdb=null"], &["sdb=null", "\"sdb\"", "expected one of /dev/sda"]);
+    let twice = ["--device", "sda=null", "--device", "/dev/sda=hdd"];
+    compare_refused(&twice, &["sda=null", "/dev/sda is the same device (expected it once)"]);
     compare_refused(&["--kernel", "2.6"], &["unknown kernel \"2.6\"", "--kernel", "expected one of", "6.18"]);
     let folder = tempdir().unwrap();
     refused(folder.path(), &["devices", "floppy"], &["`floppy`", "expected one of", "intel-s3520-1600gb"]);

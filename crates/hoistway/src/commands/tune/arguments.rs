@@ -28,8 +28,8 @@ use hoistway_terminal::output::Format;
 ///     --vary kyber.read_lat_nsec
 ///   hoistway tune my-load.fio --objective "min a:read:p99" \
 ///     --vary mq-deadline.fifo_batch=1,2,4,8 --vary queue.nr_requests=32,64
-///   hoistway tune etcd-beside-pods --objective "min etcd:write:p99 subject to batch:write:iops >= 0.5*none" \
-///     --over none --io-cost "enable=1" --vary io.cost.qos
+///   hoistway tune etcd-beside-pods --over none --io-cost "enable=1" --vary io.cost.qos \
+///     --objective "min etcd:write:p99 subject to batch:write:iops >= 0.5*none"
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 1000 --state search.json
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 30m --format json -o tuned.json
 ///   hoistway tune my-load.fio --report page.html \
