@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use hoistway_evidence::reproduction::{Cell, Length, RESEARCH, Reproduced, Reproduction, Sensitivity, TABLES, Table};
 use hoistway_render::text::wrapped;
@@ -82,7 +82,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     if let Some(text) = &arguments.row {
         reproduced.iter_mut().try_for_each(|table| select_rows(table, text))?;
     }
-    let tables: Vec<&Table> = reproduced.iter().filter_map(|table| Table::named(&table.name)).collect();
+    let named = |table: &Reproduced| {
+        Table::named(&table.name).with_context(|| format!("--tables: no table is called {}", table.name))
+    };
+    let tables: Vec<&Table> = reproduced.iter().map(named).collect::<Result<_>>()?;
     if let Some(file) = cells_output {
         file.write(cells_as_csv(&tables, &reproduced)?)?;
     }
