@@ -18,7 +18,8 @@ const CGROUP_FILES: &str = "io.";
 /// A file that is written before all others: switching the number of requests sets other files to their defaults.
 const REQUESTS: &str = "nr_requests";
 
-/// A scheduler and the writes to `/sys/block/DEV/queue/` that go with it, and those to files of cgroups, named as options vary them. Files that are not written keep the kernel's defaults.
+/// A scheduler and the writes to `/sys/block/DEV/queue/` that go with it, and those to files of cgroups, named as options vary them. Files
+/// that are not written keep the kernel's defaults.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
 pub struct Setting {

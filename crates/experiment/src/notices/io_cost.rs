@@ -103,8 +103,8 @@ fn summary(label: &str, runs: &[Run]) -> Vec<String> {
 /// A clause about the rules that are not known.
 pub(crate) fn doubt(runs: &[Run]) -> Option<String> {
     runs.iter().any(|run| !run.io_cost.is_empty()).then(|| {
-        "io.cost was compared with one kernel, on the null block device only: its period, the steps of its vrate, what groups lend, which I/O is sequential and what \
-         ctrl=auto means are this project's choice (docs/rules/io-cost.md)"
+        "io.cost was compared with one kernel, on the null block device only: its period, the steps of its vrate, what groups lend, \
+         which I/O is sequential and what ctrl=auto means are this project's choice (docs/rules/io-cost.md)"
             .to_owned()
     })
 }
