@@ -262,7 +262,7 @@ fn impossible_replay_options_are_refused_by_name() {
         (|replay| drop(replay.priorities.insert("task1".to_owned(), "high".to_owned())), "`replay.priorities`"),
         (|replay| replay.window_ns = Some((5, 5)), "`replay.window_ns`"),
         (|replay| replay.recorded_under = Some("anticipatory".to_owned()), "`replay.recorded_under`"),
-        (|replay| replay.device = Some("8:0".to_owned()), "`replay.device`"),
+        (|replay| replay.device = Some("9:0".to_owned()), "`replay.device`"),
     ];
     for (change, name) in cases {
         let error = compared(change).unwrap_err();

@@ -35,6 +35,21 @@ fn process(options: &str) -> hoistway_load::Process {
 }
 
 #[test]
+fn regular_files_of_a_directory_are_said_to_be_disks_of_their_own() {
+    let two = |one: &str, other: &str| {
+        let text = format!("[a]\nfilename={one}\nsize=1m\n[b]\nfilename={other}\nsize=1m\n");
+        let notices = valid(&text).notices;
+        notices.into_iter().find(|notice| notice.contains("each filename is one"))
+    };
+    let notice = two("/mnt/usb/film", "/mnt/usb/index").unwrap();
+    assert!(notice.starts_with("/mnt/usb/film and /mnt/usb/index are simulated as 2 disks"), "{notice}");
+    assert!(notice.ends_with("use directory=/mnt/usb and no filename."), "{notice}");
+    for (one, other) in [("/dev/sda", "/dev/sdb"), ("/data1/x", "/data2/x"), ("sda", "sdb"), ("/mnt/x", "/mnt/x")] {
+        assert_eq!(two(one, other), None, "{one} {other}");
+    }
+}
+
+#[test]
 fn the_ssd_test_is_ten_writers_and_two_mixed_readers() {
     let job_file = valid(include_str!("data/habr-ssd.fio"));
     assert_eq!(job_file.load.files, ["/dev/sda1"]);

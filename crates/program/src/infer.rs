@@ -35,12 +35,32 @@ const REACTIONS_MIN: u64 = 50;
 const RUNNING_NS: u64 = 50_000;
 /// The expected part of the error if a recording has several devices.
 pub const NAME_DEVICE: &str = "one device: name it";
+/// How the error begins if a recording lacks the requested device.
+pub const NO_DEVICE: &str = "has no I/Os of the device";
+
+/// A device of a recording, as a user names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RequestedDevice {
+    /// By its numbers.
+    Number(Device),
+    /// By the recording's own name of it, without `/dev/`.
+    Name(String),
+}
+
+impl RequestedDevice {
+    /// Parses numbers such as `8,0` or `8:0`; any other text is a name.
+    #[must_use]
+    pub fn parse(text: &str) -> RequestedDevice {
+        let name = || RequestedDevice::Name(text.strip_prefix("/dev/").unwrap_or(text).to_owned());
+        Device::parse(text).map_or_else(name, RequestedDevice::Number)
+    }
+}
 
 /// Options of the inference.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The device; needed if the recording has several.
-    pub device: Option<Device>,
+    pub device: Option<RequestedDevice>,
     /// Streams with fewer I/Os go into `others` (RP3).
     pub ios_min: u64,
     /// Whether to measure the times between events: [`Program::intervals`].
@@ -136,7 +156,7 @@ impl Program {
             options.served.then(ServedRequests::default),
             options.window_ns,
         )?;
-        let device = choose_device(&gathered, file, options)?;
+        let device = choose_device(&gathered, recording, file, options)?;
         let file_error = |error: io::Error| {
             ReadError::file(file, format!("cannot use the temporary file: {error}"), "enough space for temporary files")
         };
@@ -237,10 +257,18 @@ impl Program {
 }
 
 /// Selects the device: the requested one, or the only one with requests (RP2).
-fn choose_device(gathered: &GatheredRecording, file: &str, options: &Options) -> Result<Device, ReadError> {
+fn choose_device(
+    gathered: &GatheredRecording,
+    recording: &Recording,
+    file: &str,
+    options: &Options,
+) -> Result<Device, ReadError> {
     let list_devices = |devices: &[Device]| {
         const SHOWN: usize = 8;
-        let names: Vec<String> = devices.iter().take(SHOWN).map(ToString::to_string).collect();
+        let name = |device: &Device| {
+            recording.disk_name(*device).map_or_else(|| device.to_string(), |name| format!("{name} ({device})"))
+        };
+        let names: Vec<String> = devices.iter().take(SHOWN).map(name).collect();
         let more = devices.len().saturating_sub(SHOWN);
         names.join(" and ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
     };
@@ -250,11 +278,19 @@ fn choose_device(gathered: &GatheredRecording, file: &str, options: &Options) ->
         .map(|(device, _)| *device)
         .filter(|device| gathered.tasks.iter().any(|task| task.device == *device && task.ios > 0))
         .collect();
-    if let Some(device) = options.device {
-        if with_ios.contains(&device) {
+    if let Some(requested) = &options.device {
+        let is_requested = |device: &Device| match requested {
+            RequestedDevice::Number(number) => device == number,
+            RequestedDevice::Name(name) => recording.disk_name(*device).is_some_and(|known| known == *name),
+        };
+        if let Some(device) = with_ios.iter().copied().find(is_requested) {
             return Ok(device);
         }
-        let message = format!("has no I/Os of the device {device}");
+        let requested = match requested {
+            RequestedDevice::Number(number) => number.to_string(),
+            RequestedDevice::Name(name) => name.clone(),
+        };
+        let message = format!("{NO_DEVICE} {requested}");
         return Err(ReadError::file(file, message, format!("one of {}", list_devices(&with_ios))));
     }
     let has_requests = |device: &&Device| {

@@ -52,7 +52,7 @@ mod waits;
 pub use alternatives::{Alternative, Change, DepthBound};
 pub use class::{Class, Evidence};
 pub use describe::{Description, Size, Table, Times};
-pub use infer::{NAME_DEVICE, Options, Program, Stretch};
+pub use infer::{NAME_DEVICE, NO_DEVICE, Options, Program, RequestedDevice, Stretch};
 pub use replay::{Mode, ReplayOptions};
 pub use served::ServedRequest;
 pub use steps::{Plug, Step, Steps};

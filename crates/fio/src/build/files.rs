@@ -3,7 +3,7 @@
 //! A file with a name (`filename`) is a device. Files without a name are placed one after the other on a device that is
 //! named after their directory.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
@@ -148,6 +148,17 @@ impl Files {
     /// The number of unnamed files.
     pub(super) fn own_files(&self) -> u64 {
         self.own_files
+    }
+
+    /// The paths of regular files that lie in one directory, and so probably on one disk, though each is a device here: by directory.
+    pub(super) fn neighbours(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut by_directory: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for name in self.names.iter().filter(|name| name.starts_with('/') && !name.starts_with("/dev/")) {
+            if let Some((directory, _)) = name.rsplit_once('/') {
+                by_directory.entry(directory).or_default().push(name);
+            }
+        }
+        by_directory.into_iter().filter(|(_, names)| names.len() > 1).collect()
     }
 
     pub(super) fn into_names(self) -> Vec<String> {

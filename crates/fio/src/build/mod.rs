@@ -52,6 +52,16 @@ pub(crate) fn job_file(
         return Err(JobFileError::new(&document.files[0], "no jobs are defined").with_hint(hint));
     }
     builder.exit_all();
+    for (directory, names) in builder.files.neighbours() {
+        let directory = if directory.is_empty() { "/" } else { directory };
+        builder.notices.borrow_mut().add(format!(
+            "{} and {} are simulated as {} disks, because each filename is one (docs/job-files.md). If they are on the same \
+             disk, use directory={directory} and no filename.",
+            names[0],
+            names[1..].join(", "),
+            names.len()
+        ));
+    }
     builder.load.files = builder.files.into_names();
     Ok(JobFile { load: builder.load, notices: builder.notices.into_inner().into_sentences() })
 }

@@ -5,7 +5,7 @@ mod source;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
-use hoistway_program::{Description, Options};
+use hoistway_program::{Description, Options, RequestedDevice};
 
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::{Format, Output};
@@ -57,7 +57,11 @@ fn info(arguments: &InfoArguments) -> Result<()> {
     let output = Output::open(None)?;
     let file = arguments.source.name();
     let mut recording = arguments.source.open()?;
-    let options = Options { device: arguments.source.major_minor, intervals: true, ..Options::default() };
+    let options = Options {
+        device: arguments.source.major_minor.map(RequestedDevice::Number),
+        intervals: true,
+        ..Options::default()
+    };
     let program = arguments.source.infer(&mut recording, &options)?;
     let description = Description::new(&program, &recording, &file);
     let text = match arguments.format {

@@ -3,13 +3,13 @@
 use std::io::Cursor;
 
 use hoistway_load::{Pause, Record, When};
-use hoistway_program::{Change, Class, Options, Program, ReplayOptions, Stretch};
+use hoistway_program::{Change, Class, Options, Program, ReplayOptions, RequestedDevice, Stretch};
 use hoistway_trace::block::{Device, Input, Recording};
 
-fn inferred(text: &str, device: Option<Device>) -> Result<Program, String> {
+fn inferred(text: &str, device: Option<&str>) -> Result<Program, String> {
     let input = Input::new("test", Box::new(Cursor::new(text.to_owned()))).unwrap();
     let mut recording = Recording::read(input).unwrap();
-    let options = Options { device, ios_min: 1, ..Options::default() };
+    let options = Options { device: device.map(RequestedDevice::parse), ios_min: 1, ..Options::default() };
     Program::infer(&mut recording, "test", &options).map_err(|error| error.to_string())
 }
 
@@ -86,11 +86,15 @@ fn the_busiest_stretch_of_a_long_recording_is_kept_like_a_whole_one() {
 fn a_recording_of_several_devices_needs_a_device_name() {
     let text = "1,R,0,4096,1577808000000000\n2,R,0,4096,1577808000000100\n";
     let error = inferred(text, None).unwrap_err();
-    assert_eq!(error, "test: has I/Os of several devices: 259,0 and 259,1 (expected one device: name it)");
+    assert_eq!(error, "test: has I/Os of several devices: 1 (259,0) and 2 (259,1) (expected one device: name it)");
     let second = Device { major: 259, minor: 1 };
-    assert_eq!(inferred(text, Some(second)).unwrap().device, second);
-    let none = inferred(text, Some(Device { major: 8, minor: 0 })).unwrap_err();
-    assert_eq!(none, "test: has no I/Os of the device 8,0 (expected one of 259,0 and 259,1)");
+    for named in ["259,1", "259:1", "2", "/dev/2"] {
+        assert_eq!(inferred(text, Some(named)).unwrap().device, second, "{named}");
+    }
+    let none = inferred(text, Some("8:0")).unwrap_err();
+    assert_eq!(none, "test: has no I/Os of the device 8,0 (expected one of 1 (259,0) and 2 (259,1))");
+    let none = inferred(text, Some("sda")).unwrap_err();
+    assert!(none.starts_with("test: has no I/Os of the device sda (expected one of 1 "), "{none}");
 }
 
 proptest::proptest! {

@@ -182,6 +182,12 @@ impl Biosnoop {
         }
     }
 
+    /// The name of a disk.
+    pub(crate) fn disk_name(&self, device: Device) -> Option<String> {
+        let (name, _) = self.disks.iter().find(|(_, minor)| **minor == device.minor)?;
+        Some(String::from_utf8_lossy(name).into_owned())
+    }
+
     fn read_line(&mut self, names: &mut Names, losses: &mut Losses) -> Result<(), ReadError> {
         let Some(line) = self.input.line()? else {
             self.is_at_end = true;

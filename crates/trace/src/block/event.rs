@@ -14,10 +14,10 @@ pub struct Device {
 }
 
 impl Device {
-    /// Parses a text such as `8,0`; `None` if the numbers exceed Linux's limits.
+    /// Parses a text such as `8,0` or `8:0`; `None` if the numbers exceed Linux's limits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Device> {
-        let (major, minor) = text.split_once(',')?;
+        let (major, minor) = text.split_once([',', ':'])?;
         let device = Device { major: major.trim().parse().ok()?, minor: minor.trim().parse().ok()? };
         (device == Device::from_number(device.number())).then_some(device)
     }

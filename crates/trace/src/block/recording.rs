@@ -8,7 +8,7 @@ use super::blkparse::Blkparse;
 use super::blktrace::Blktrace;
 use super::detect::{self, Format};
 use super::error::{Losses, Position, ReadError};
-use super::event::Event;
+use super::event::{Device, Event};
 use super::input::Input;
 use super::names::Names;
 use super::set::FileSet;
@@ -105,7 +105,10 @@ impl Recording {
     /// As for [`Recording::open`], except for a stream that is not a recording.
     pub fn read_if_any(mut input: Input) -> Result<Result<Recording, Input>, ReadError> {
         let head = input.fill(detect::HEAD_BYTES)?;
-        let is_recording = !detect::candidates(head).is_empty() || detect::first_malformed_line(head).is_some();
+        // A figure such as 3,12 at the beginning of a summary's line is no device.
+        let is_damaged =
+            || detect::describe_non_recording(head).is_none() && detect::first_malformed_line(head).is_some();
+        let is_recording = !detect::candidates(head).is_empty() || is_damaged();
         if is_recording { Recording::read(input).map(Ok) } else { Ok(Err(input)) }
     }
 
@@ -121,11 +124,13 @@ impl Recording {
         let candidates = detect::candidates(head);
         match &candidates[..] {
             [] => {
-                if let Some((line, message, expected)) = detect::first_malformed_line(head) {
+                let non_recording = detect::describe_non_recording(head);
+                if let Some((line, message, expected)) =
+                    detect::first_malformed_line(head).filter(|_| non_recording.is_none())
+                {
                     return Err(ReadError::at(input.name(), Position::Line(line), message, expected));
                 }
-                let (message, expected) =
-                    detect::describe_non_recording(head).unwrap_or(("this is no recording of block I/O", FORMATS));
+                let (message, expected) = non_recording.unwrap_or(("this is no recording of block I/O", FORMATS));
                 Err(ReadError::file(input.name(), message, expected))
             }
             [only] => Recording::as_format(input, only.format.clone(), only.why.clone()),
@@ -209,6 +214,16 @@ impl Recording {
     #[must_use]
     pub const fn names(&self) -> &Names {
         &self.names
+    }
+
+    /// The recording's own name of a device that has been read so far; `None` if it has only numbers.
+    #[must_use]
+    pub fn disk_name(&self, device: Device) -> Option<String> {
+        match &self.reader {
+            Reader::Biosnoop(reader) => reader.disk_name(device),
+            Reader::Table(reader) => reader.disk_name(device),
+            Reader::Blktrace(_) | Reader::Blkparse(_) | Reader::TracefsText(_) | Reader::Vscsi(_) => None,
+        }
     }
 
     /// Losses that have been found so far.

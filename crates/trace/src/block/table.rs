@@ -257,6 +257,7 @@ pub(crate) struct Table {
     input: Input,
     columns: Columns,
     sorter: Sorter,
+    /// Minor numbers by the columns that name a device, each with a comma after it.
     devices: FxHashMap<Box<[u8]>, u32>,
     /// The device of the last line.
     device_key: Vec<u8>,
@@ -280,6 +281,14 @@ impl Table {
             }
             self.read_line(losses)?;
         }
+    }
+
+    /// The name of a device: the columns that name it; `None` if the table has none.
+    pub(crate) fn disk_name(&self, device: Device) -> Option<String> {
+        let (key, _) = self.devices.iter().find(|(_, minor)| **minor == device.minor)?;
+        let parts = key.split(|letter| *letter == b',').filter(|part| !part.is_empty());
+        let parts: Vec<_> = parts.map(String::from_utf8_lossy).collect();
+        (!parts.is_empty()).then(|| parts.join("."))
     }
 
     fn read_line(&mut self, losses: &mut Losses) -> Result<(), ReadError> {

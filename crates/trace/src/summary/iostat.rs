@@ -273,6 +273,21 @@ mod tests {
     }
 
     #[test]
+    fn figures_with_decimal_commas_are_no_devices_of_a_recording() {
+        // `3,12 0,00` begins like the device and the CPU of blkparse's lines.
+        for first in ["3,12", "8,0", "253,00"] {
+            let text = format!("\navg-cpu: %user\n {first} 0,00 1,88\n\n{HEAD}\n{}", row("sda", 40.0, 10.0));
+            let text = text.replace('.', ",");
+            let input =
+                crate::block::Input::new("iostat.txt", Box::new(std::io::Cursor::new(text.clone().into_bytes())))
+                    .unwrap();
+            let found = crate::block::Recording::read_if_any(input);
+            assert!(matches!(found, Ok(Err(_))), "{text}");
+            assert_eq!(recognise(&text).unwrap().unwrap().disks[0].reads.per_second, 40.0);
+        }
+    }
+
+    #[test]
     fn old_versions_and_json_have_the_same_fields_by_other_names() {
         let old = "Device:  rrqm/s wrqm/s r/s w/s rMB/s wMB/s avgrq-sz avgqu-sz await svctm %util\n\
                    sda 0.0 0.0 100.0 50.0 1.0 2.0 40.0 1.0 7.5 1.0 90.0\n";

@@ -65,7 +65,7 @@ impl Recorded {
     pub(crate) fn of(options: &Options<'_>, mut recording: Recording, name: &str) -> Result<Arc<Recorded>, Error> {
         let requested = &options.comparison.replay;
         let infer = InferOptions {
-            device: options::device(options)?,
+            device: options::device(options),
             intervals: true,
             served: true,
             window_ns: options::window(options)?,
@@ -77,7 +77,11 @@ impl Recorded {
             if error.expected == hoistway_program::NAME_DEVICE {
                 error.expected = format!("{} with one of them", options.name(Field::RecordedDevice));
             }
-            Fault::from(error).of(Field::Load)
+            let lacks_device = error.message.starts_with(hoistway_program::NO_DEVICE);
+            match requested.device.as_ref().filter(|_| lacks_device) {
+                Some(device) => options.refuse(Field::RecordedDevice, device, error),
+                None => Fault::from(error).of(Field::Load),
+            }
         })?;
         let mut replay = options::replay(options, &program)?;
         let host = host::find_host(options, name, &program)?;

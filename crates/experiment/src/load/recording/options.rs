@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use hoistway_blk::bio::{IoPriority, PriorityClass};
-use hoistway_program::{Program, ReplayOptions};
-use hoistway_trace::block::{Columns, Device};
+use hoistway_program::{Program, ReplayOptions, RequestedDevice};
+use hoistway_trace::block::Columns;
 
 use crate::comparison::environment::Options;
 use crate::comparison::error::Error;
@@ -15,12 +15,8 @@ const SPEED_MAX: f64 = 1e6;
 const COPIES_MAX: u32 = 1000;
 
 /// The requested device, if the recording has several.
-pub(super) fn device(options: &Options<'_>) -> Result<Option<Device>, Error> {
-    let Some(text) = &options.comparison.replay.device else { return Ok(None) };
-    match Device::parse(text) {
-        Some(device) => Ok(Some(device)),
-        None => Err(options.refuse(Field::RecordedDevice, text, "expected MAJOR,MINOR, such as 8,0")),
-    }
+pub(super) fn device(options: &Options<'_>) -> Option<RequestedDevice> {
+    options.comparison.replay.device.as_deref().map(RequestedDevice::parse)
 }
 
 /// The columns of a table.

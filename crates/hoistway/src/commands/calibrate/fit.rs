@@ -15,8 +15,8 @@ use hoistway_sim::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use hoistway_experiment::fitted_device;
-use hoistway_program::{NAME_DEVICE, Options, Program};
-use hoistway_trace::block::{Device, Recording};
+use hoistway_program::{NAME_DEVICE, Options, Program, RequestedDevice};
+use hoistway_trace::block::Recording;
 
 use crate::input::CommandLine;
 use hoistway_terminal::Ending;
@@ -53,8 +53,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PRESET")]
     like: Option<String>,
     /// The device, if the measurements are a recording of several.
-    #[arg(long, value_name = "MAJOR,MINOR", value_parser = recorded_device)]
-    recorded_device: Option<Device>,
+    #[arg(long, value_name = "MAJOR,MINOR|NAME")]
+    recorded_device: Option<String>,
     /// The parameters to fit, by their names in the section of the model. [default: those that the rows can determine]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     parameters: Vec<String>,
@@ -139,10 +139,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-fn recorded_device(text: &str) -> Result<Device, String> {
-    Device::parse(text).ok_or_else(|| "expected MAJOR,MINOR, such as 8,0".to_owned())
-}
-
 /// Makes a preset of the service times of a recording.
 fn of_recording(
     mut recording: Recording,
@@ -156,7 +152,8 @@ fn of_recording(
             "{option}: the model of a recording has no parameters that are fitted (expected a table of measurements)"
         ));
     }
-    let options = Options { device: arguments.recorded_device, served: true, intervals: true, ..Options::default() };
+    let device = arguments.recorded_device.as_deref().map(RequestedDevice::parse);
+    let options = Options { device, served: true, intervals: true, ..Options::default() };
     let program = Program::infer(&mut recording, file, &options).map_err(|mut error| {
         if error.expected == NAME_DEVICE {
             "--recorded-device with one of them".clone_into(&mut error.expected);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use hoistway_blk::bio::Op;
-use hoistway_program::{Options, Program, Stream};
+use hoistway_program::{Options, Program, RequestedDevice, Stream};
 use hoistway_trace::block::{Flags, IologAction, IologVersion, IologWriter};
 
 use super::super::source::Source;
@@ -13,7 +13,7 @@ use crate::numbered_files::NumberedFiles;
 
 pub(super) fn write(source: &Source, output: &Path, version: IologVersion) -> Result<()> {
     let mut recording = source.open()?;
-    let options = Options { device: source.major_minor, ..Options::default() };
+    let options = Options { device: source.major_minor.map(RequestedDevice::Number), ..Options::default() };
     let program = source.infer(&mut recording, &options)?;
     let mut files = NumberedFiles::new(output);
     for number in 0..program.streams.len() {
