@@ -3,8 +3,8 @@
 //! A file with a name (`filename`) is a device. Files without a name are placed one after the other on a device that is
 //! named after their directory.
 
-use std::collections::{BTreeMap, HashMap};
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use hoistway_load::{Amount, OwnFile, Pattern, PlacedFile, Purpose, Stream};
