@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use hoistway_experiment::{Comparison, Ended, Field, MeasuredTime, RunObserver};
 use hoistway_legacy::all_schedulers;
-use hoistway_real::{RealExperiment, RealPlan};
+use hoistway_experiment::real::{RealExperiment, RealPlan};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -45,6 +45,7 @@ pub(crate) fn run_real(
         schedulers: comparison.schedulers,
         tunables: comparison.tunables,
         queue_files: comparison.queue_files,
+        vary: comparison.vary,
         repeats: comparison.repeats,
         baseline: comparison.baseline,
         focus: comparison.focus,

@@ -45,6 +45,12 @@ def test_a_run_is_judged_as_a_comparison() -> None:
     assert "for real" in str(results)
 
 
+def test_values_that_are_varied_run_in_every_round() -> None:
+    results = hoistway.run(JOB, target="sim:sata-ssd", schedulers=["mq-deadline"], vary={"mq-deadline.fifo_batch": [1, 16]}, repeats=2)
+    labels = ["mq-deadline fifo_batch=1", "mq-deadline fifo_batch=16"]
+    assert [run["variant"]["label"] for run in results.document["runs"]] == 2 * labels
+
+
 def test_a_file_is_made_and_only_overwritten_if_that_is_allowed(tmp_path: pathlib.Path) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     for _ in range(2):

@@ -1,6 +1,6 @@
 //! Experiments with I/O schedulers, as values.
 //!
-//! Used by: crates `hoistway`, `evidence`, `real`.
+//! Used by: crates `hoistway`, `evidence`.
 //! Tests: `crates/experiment/src/` (in its files), `crates/experiment/tests/`.
 //!
 //! A [`Comparison`] names a load, the schedulers, and the devices, kernels and hosts that it runs on; [`Comparison::run`]
@@ -12,11 +12,12 @@
 //! ```
 //!
 //! * An invalid comparison gives an [`Error`] that names the [`Field`]; no input makes a run panic.
-//! * This crate reads no file, no environment variable and no clock: the [`CallerEnvironment`] reads what a comparison names, and
+//! * But for [`real`], this crate reads no file, no environment variable and no clock: the [`CallerEnvironment`] reads what a comparison names, and
 //!   durations come from the [`RunObserver`]. The environment also provides the schedulers: those of Linux, and custom ones.
 //! * A [`Plan`] is a checked comparison. Its runs can be observed, [cancelled](Controls::cancel), and
 //!   [traced](Plan::traced).
 //! * [`tune`](mod@tune) searches for the best setting for a load; other search algorithms can use its evaluator.
+//! * [`real`] carries out a load with the engine, on a file, a disk, memory or a device in real time.
 //! * [`verify`] compares predictions with measurements on a real kernel.
 //! * The same comparison gives the same results on every machine, whatever the number of parallel runs.
 //!
@@ -40,6 +41,7 @@ pub mod nearest;
 mod notices;
 mod outcome;
 mod plan;
+pub mod real;
 mod run;
 pub mod scenarios;
 pub mod store;
@@ -51,24 +53,18 @@ pub mod verify;
 pub use comparison::environment::{Alone, CallerEnvironment};
 pub use comparison::error::{Error, Place};
 pub use comparison::fields::Field;
-pub use comparison::judging::unknown_job;
 pub use comparison::kernel_option::KernelOption;
 pub use comparison::observer::{Controls, Ended, FioOutputs, RunObserver, Unobserved};
 pub use comparison::{
     CgroupFile, Comparison, Devices, Guests, Load, MeasuredTime, Mode, Profile, QueueFile, QueueWrite, Replay, Sysctl,
     Tunable, Vary,
 };
-pub use load::job_facts::JobFacts;
+pub use load::LoadText;
 pub use load::recording::fitted_device;
-pub use load::{LoadText, unused_logs_notice};
-pub use outcome::RunOutcome;
-pub use outcome::document::DocumentHead;
 pub use plan::Plan;
 pub use plan::devices::preset;
 pub use plan::repeats::seeds;
-pub use plan::window::measured_together;
-pub use run::rounds::carry_out;
-pub use run::runner::{PlannedRun, RunMeasurements, RunOrder, Runner};
+pub use run::runner::PlannedRun;
 pub use run::trace::TraceError;
 
 /// Ranges of fields of a comparison, for parsers.

@@ -19,6 +19,7 @@ def run(
     schedulers: Sequence[str] = ("none",),
     set: Mapping[str, object] = {},
     queue: Mapping[str, object] = {},
+    vary: Mapping[str, Sequence[object]] = {},
     techniques: Sequence[str] = ("single-dispatcher", "try-merge", "batch-dispatch"),
     workers: int | None = None,
     queue_depth: int | None = None,
@@ -47,6 +48,7 @@ def run(
         schedulers: Names, each as often as it is to run: `none`, `mq-deadline`, `kyber` or `bfq`.
         set: Tunables, such as `{"mq-deadline.fifo_batch": 1}`.
         queue: Files of `/sys/block/DEV/queue/`, such as `{"nr_requests": 32}`.
+        vary: Tunables and files of `queue/` with several values to compare, such as `{"mq-deadline.fifo_batch": [1, 16]}`.
         techniques: Contention options for the lock of mq-deadline and bfq.
         workers: Worker threads, 1 to 256. None: one per process, at most one per CPU.
         queue_depth: Commands per hardware queue at the target. None: the target's maximum.
@@ -75,6 +77,7 @@ def run(
                 "schedulers": schedulers,
                 "set": set,
                 "queue": queue,
+                "vary": vary,
                 "techniques": techniques,
                 "runtime": runtime,
                 "ramp": ramp,

@@ -55,7 +55,7 @@ impl Trial<'_> {
         for (scheduler, setting) in &self.fixed.tunables {
             let queue = queue_under(scheduler, &config).about(Field::Tunables)?;
             for (name, text) in setting.tunables() {
-                notices.extend(self.set(Field::Tunables, &queue, name, text)?);
+                notices.extend(set_tunable(self.options, Field::Tunables, &queue, name, text)?);
             }
         }
         Ok(notices)
@@ -78,7 +78,7 @@ impl Trial<'_> {
             queue.set_tunable(now, name, text, &mut Effects::new()).about(Field::Tunables)?;
         }
         let before = queue.tunable(&vary.name).ok();
-        notices.extend(self.set(Field::Vary, &queue, &vary.name, text)?);
+        notices.extend(set_tunable(self.options, Field::Vary, &queue, &vary.name, text)?);
         let is_default_value = before.is_some() && before == queue.tunable(&vary.name).ok();
         let default_under = is_default_value.then(|| vary.of.clone()).into_iter().collect();
         Ok(TrialResult { default_under, ..TrialResult::default() })
@@ -178,12 +178,8 @@ impl Trial<'_> {
                 match queue.set_attribute(now, file, text, &mut Effects::new()) {
                     Ok(()) => accepted[index] = true,
                     Err(AttributeError::Unknown) => {
-                        // The scheduler is a separate field.
-                        let known: Vec<&str> =
-                            WRITABLE_ATTRIBUTES.into_iter().filter(|&file| file != "scheduler").collect();
-                        let (hint, known) = (nearest::hint(file, known.iter().copied()), known.join(", "));
-                        let problem = format!("no such file ({hint}expected one of {known})");
-                        return Err(Error::new(field, format_args!("{setting}: {problem}")));
+                        check_writable(options, field, shown_write(field, file, text), file)?;
+                        return Err(Error::new(field, format_args!("{setting}: no such file")));
                     }
                     Err(error) => {
                         refused.push((index, scheduler, error));
@@ -209,33 +205,58 @@ impl Trial<'_> {
         }
         Ok(notices)
     }
+}
 
-    /// Sets a tunable of a queue's scheduler. Returns a notice if the kernel reads a different value.
-    fn set(&self, field: Field, queue: &AnyQueue<Local>, name: &str, text: &str) -> Result<Option<String>, Error> {
-        let (options, scheduler) = (self.options, queue.scheduler().to_owned());
-        let requested = Tunable { scheduler, name: name.to_owned(), text: text.to_owned() };
-        let refuse = |problem: String| Err(options.refuse(field, &requested, problem));
-        let tunables = queue.tunables();
-        let Some(tunable) = tunables.iter().find(|tunable| tunable.name == name) else {
-            if queue.attribute(name).is_ok() {
-                let file = options.given(Field::QueueFiles, format_args!("{name}={text}"));
-                let kernel = queue.generation().kernel;
-                return refuse(format!("in Linux {kernel} this is a file of queue/, not a tunable (expected {file})"));
-            }
-            return refuse(unknown_tunable_error(queue, name));
-        };
-        let now = queue.generation().hz.now(Instant::ZERO);
-        if let Err(error) = queue.set_tunable(now, name, text, &mut Effects::new()) {
-            return refuse(format!("{error}; expected {} to {} ({})", tunable.min, tunable.max, tunable.unit));
+/// Sets a tunable of a queue's scheduler. Returns a notice if the kernel reads a different value.
+pub(crate) fn set_tunable(
+    options: &Options<'_>,
+    field: Field,
+    queue: &AnyQueue<Local>,
+    name: &str,
+    text: &str,
+) -> Result<Option<String>, Error> {
+    let requested = Tunable { scheduler: queue.scheduler().to_owned(), name: name.to_owned(), text: text.to_owned() };
+    let refuse = |problem: String| Err(options.refuse(field, &requested, problem));
+    let tunables = queue.tunables();
+    let Some(tunable) = tunables.iter().find(|tunable| tunable.name == name) else {
+        if queue.attribute(name).is_ok() {
+            let file = options.given(Field::QueueFiles, format_args!("{name}={text}"));
+            let kernel = queue.generation().kernel;
+            return refuse(format!("in Linux {kernel} this is a file of queue/, not a tunable (expected {file})"));
         }
-        Ok(match queue.tunable(name) {
-            Ok(value) if value.to_string() != *text => {
-                let setting = options.given(field, &requested);
-                Some(format!("{setting}: the kernel reads this as {value}."))
-            }
-            _ => None,
-        })
+        return refuse(unknown_tunable_error(queue, name));
+    };
+    let now = queue.generation().hz.now(Instant::ZERO);
+    if let Err(error) = queue.set_tunable(now, name, text, &mut Effects::new()) {
+        return refuse(format!("{error}; expected {} to {} ({})", tunable.min, tunable.max, tunable.unit));
     }
+    Ok(match queue.tunable(name) {
+        Ok(value) if value.to_string() != *text => {
+            let setting = options.given(field, &requested);
+            Some(format!("{setting}: the kernel reads this as {value}."))
+        }
+        _ => None,
+    })
+}
+
+/// Checks that a file of `queue/` can be written.
+pub(crate) fn check_writable(
+    options: &Options<'_>,
+    field: Field,
+    given: impl std::fmt::Display,
+    file: &str,
+) -> Result<(), Error> {
+    // The scheduler is a separate field.
+    let known = || WRITABLE_ATTRIBUTES.into_iter().filter(|&file| file != "scheduler");
+    if known().any(|known| known == file) {
+        return Ok(());
+    }
+    let problem = format!(
+        "no such file ({}expected one of {})",
+        nearest::hint(file, known()),
+        known().collect::<Vec<_>>().join(", ")
+    );
+    Err(options.refuse(field, given, problem))
 }
 
 /// A write to a file of `queue/` as an option gives it.

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use hoistway_blk::schedulers::Registry;
 use hoistway_measure::Setting;
 use serde_json::Value;
 
 use crate::comparison::Vary;
+use crate::comparison::environment::Options;
 use crate::comparison::error::Error;
 use crate::comparison::fields::Field;
 use crate::nearest;
@@ -34,7 +36,7 @@ impl Alternatives {
         let requested = &trial.options.comparison.vary;
         let mut alternatives = Vec::with_capacity(requested.len());
         for (index, vary) in requested.iter().enumerate() {
-            check(trial, vary, &requested[..index])?;
+            check((trial.options, &trial.queue.schedulers, trial.schedulers), vary, &requested[..index])?;
             let tried = vary.texts.iter().map(|text| trial.varied(vary, text, notices));
             alternatives.push(Values { vary: vary.clone(), tried: tried.collect::<Result<_, _>>()? });
         }
@@ -113,16 +115,19 @@ pub(crate) fn number_or_text(text: &str) -> Value {
 }
 
 /// Checks that a setting can be varied at all, given those before it.
-fn check(trial: &Trial<'_>, vary: &Vary, before: &[Vary]) -> Result<(), Error> {
-    let (options, comparison) = (trial.options, trial.options.comparison);
+pub(crate) fn check(
+    (options, registry, schedulers): (&Options<'_>, &Registry, &[String]),
+    vary: &Vary,
+    before: &[Vary],
+) -> Result<(), Error> {
+    let comparison = options.comparison;
     let refuse = |problem: String| Err(options.refuse(Field::Vary, vary, problem));
     if vary.texts.is_empty() {
         return refuse("expected some values, such as mq-deadline.fifo_batch=1,4,16".to_owned());
     }
-    let registry = &trial.queue.schedulers;
-    if !vary.is_of_all() && !trial.schedulers.contains(&vary.of) {
+    if !vary.is_of_all() && !schedulers.contains(&vary.of) {
         let known = registry.find(&vary.of).is_some();
-        let (hint, compared) = (nearest::hint(&vary.of, registry.names()), trial.schedulers.join(", "));
+        let (hint, compared) = (nearest::hint(&vary.of, registry.names()), schedulers.join(", "));
         let problem = if known { "is not among the compared schedulers" } else { "is not a scheduler" };
         return refuse(format!("{} {problem} ({hint}expected queue, or one of {compared})", vary.of));
     }

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use clap::Args;
 use hoistway_experiment::KernelOption;
+use hoistway_experiment::real::made;
 use hoistway_linux::Root;
 use hoistway_linux::apply::{Applier, Persist, Plan, Restored, Temporary, Udevadm, is_setuid};
 use hoistway_linux::below::{self, Below};
 use hoistway_linux::dump::System;
 use hoistway_linux::host::{Device, Host};
-use hoistway_real::made;
 
 /// Whether the target may be written, and where the journal is.
 #[derive(Args, Debug)]

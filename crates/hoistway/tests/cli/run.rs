@@ -138,6 +138,51 @@ fn a_run_under_several_schedulers_has_a_verdict_and_is_read_like_a_comparison() 
 }
 
 #[test]
+fn values_that_are_varied_are_variants_and_mistakes_are_refused_before_the_first_run() {
+    let folder = tempdir().unwrap();
+    job(folder.path(), "[r]\nrw=randread\nbs=4k\niodepth=4\nio_size=400k\n");
+    let target = ["--target", "sim:sata-ssd", "--scheduler", "none,mq-deadline"];
+    let with = |more: &[&'static str]| [&target[..], more].concat();
+    let varied = ["--vary", "mq-deadline.fifo_batch=1,16", "--vary", "mq-deadline.writes_starved=9", "--repeat", "2"];
+    let document: Value =
+        serde_json::from_str(&run_in(folder.path(), &[&with(&varied)[..], &["--format", "json"]].concat())).unwrap();
+    let runs: Vec<(String, u64)> = document["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| (run["variant"]["label"].as_str().unwrap().to_owned(), run["repeat"].as_u64().unwrap()))
+        .collect();
+    let labels = [
+        "none",
+        "mq-deadline",
+        "mq-deadline fifo_batch=1 writes_starved=9",
+        "mq-deadline fifo_batch=16 writes_starved=9",
+    ];
+    let expected: Vec<(String, u64)> =
+        (0..2).flat_map(|repeat| labels.map(|label| (label.to_owned(), repeat))).collect();
+    assert_eq!(runs, expected);
+
+    for (more, message) in [
+        (
+            ["--vary", "mq-deadline.fifo_bach=1"],
+            "mq-deadline has no tunable \"fifo_bach\" (did you mean \"fifo_batch\"?",
+        ),
+        (
+            ["--vary", "mq-deadline.fifo_batch=1,x"],
+            "--vary mq-deadline.fifo_batch=x: not a number (EINVAL); expected 0 to",
+        ),
+        (["--set", "mq-deadline.fifo_batch=x"], "--set mq-deadline.fifo_batch=x: not a number (EINVAL); expected 0 to"),
+        (["--vary", "kyber.read_lat_nsec=1"], "kyber is not among the compared schedulers"),
+        (["--vary", "io.cost.qos.max=50"], "a run in real time has no io.cost"),
+        (["--vary", "queue.nr_requests=100000"], "--vary queue.nr_requests=100000 under none: invalid value"),
+        (["--queue", "nr_request=1"], "no such file (did you mean \"nr_requests\"?"),
+    ] {
+        let error = refused(folder.path(), &with(&more));
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
 fn a_scheduler_that_is_named_several_times_runs_as_often() {
     let folder = tempdir().unwrap();
     job(folder.path(), "[r]\nrw=randread\nnumber_ios=100\n");

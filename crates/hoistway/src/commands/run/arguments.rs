@@ -27,6 +27,7 @@ use crate::commands::outputs::{JudgingOptions, OutputOptions};
 ///   hoistway run my-load.fio --target blk:/dev/sdb --writes /dev/sdb --scheduler none,bfq
 ///   hoistway run my-load.fio --target sim:hgst-he10-8tb --scheduler bfq --runtime 30s
 ///   hoistway run my-load.fio --target blk:/dev/sdb --scheduler none,bfq --report page.html --advice
+///   hoistway run my-load.fio --target file:/mnt/test.img --scheduler mq-deadline --vary mq-deadline.fifo_batch=1,16
 ///   hoistway run my-load.fio --target file:/mnt/test.img --fail-if "backends:read:p99>2ms"
 ///   hoistway run trace.blktrace.0 --target file:/mnt/test.img --scheduler none,bfq
 ///   hoistway run my-load.fio --target mem:1G --workers 2 --format fio-json
@@ -45,6 +46,10 @@ pub(crate) struct Arguments {
     /// The scheduler, or a list of schedulers to run in turn, each as often as it is listed: none, mq-deadline, kyber, bfq.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none", value_parser = parse_trimmed)]
     pub(super) scheduler: Vec<String>,
+    /// Compare several values of a tunable, or of a file that --queue accepts (queue.nr_requests=64,256). The scheduler runs with
+    /// its default and with each value. May be given several times: every combination runs.
+    #[arg(long, value_name = "SCHED.TUNABLE=V1,V2,...")]
+    pub(super) vary: Vec<String>,
     /// Limit the commands that each hardware queue has in flight at the target; the scheduler reorders only requests queued above
     /// this limit. [default: as many as the target accepts]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_240))]

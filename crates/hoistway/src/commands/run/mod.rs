@@ -7,8 +7,8 @@ use std::io::Write as _;
 use std::time::Instant as WallClock;
 
 use anyhow::{Result, bail};
+use hoistway_experiment::real::{RealControls, RealExperiment, RealPlan};
 use hoistway_experiment::{Ended, Load, RunObserver};
-use hoistway_real::{RealControls, RealExperiment, RealPlan};
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::is_same_path;
 
@@ -55,6 +55,7 @@ fn experiment(arguments: &Arguments) -> Result<RealExperiment> {
         schedulers: arguments.scheduler.clone(),
         tunables: parse::parse_each(&run.set, parse::tunable)?,
         queue_files: parse::queue_files(&run.queue, None)?,
+        vary: parse::parse_each(&arguments.vary, parse::vary)?,
         repeats: arguments.repeat,
         baseline: judging.baseline.clone(),
         focus: parse::focus(judging)?,

@@ -16,9 +16,9 @@ use hoistway_blk::ground::Nanos;
 use hoistway_blk::policy::ContentionOptions;
 use hoistway_calibrate::fio::{self, FioError};
 use hoistway_experiment::limits::REPEATS_MAX;
+use hoistway_experiment::real::{RealControls, RealExperiment, RealPlan, made};
 use hoistway_experiment::verify::{About, Figures, KernelFigures, Verification, of_fio, of_run};
 use hoistway_experiment::{Comparison, Load, LoadText, Unobserved};
-use hoistway_real::{RealControls, RealExperiment, RealPlan, made};
 use hoistway_terminal::output::Output;
 use hoistway_terminal::{Ending, printable};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
@@ -256,6 +256,7 @@ fn recording_experiment(arguments: &Arguments, comparison: &Comparison, target: 
         schedulers: vec!["none".to_owned()],
         tunables: Vec::new(),
         queue_files: Vec::new(),
+        vary: Vec::new(),
         repeats: 1,
         baseline: None,
         focus: Vec::new(),

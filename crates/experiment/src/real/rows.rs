@@ -1,15 +1,15 @@
 //! The runs of an experiment in real time, in order.
 //!
-//! Used by: `lib.rs`.
+//! Used by: `real`.
 //! Tests: `crates/hoistway/tests/cli/run.rs`.
 
-use hoistway_answer::document::{Front, RunLabel};
-use hoistway_experiment::limits::REPEATS_MAX;
-use hoistway_experiment::{CallerEnvironment, Error, Field, PlannedRun, seeds};
-use hoistway_measure::Setting;
-use serde_json::Map;
+use super::variants::{self, Variant};
+use crate::comparison::environment::Options;
+use crate::limits::REPEATS_MAX;
+use crate::{CallerEnvironment, Comparison, Error, Field, PlannedRun, seeds};
+use hoistway_answer::document::Front;
 
-use crate::{RealExperiment, error};
+use super::{RealExperiment, error};
 
 /// Rounds, each of which runs every scheduler as often as it is listed.
 pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironment) -> Result<Vec<PlannedRun>, Error> {
@@ -44,27 +44,40 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
             format!("{scheduler} does not run (expected one of {schedulers_option})"),
         );
     }
-    if let Some(baseline) = experiment.baseline.as_ref().filter(|baseline| !schedulers.contains(baseline)) {
-        let expected = schedulers.join(", ");
+    let comparison =
+        Comparison { tunables: tunables.clone(), queue_files: queue_files.clone(), ..Comparison::default() };
+    let options = Options { comparison: &comparison, environment };
+    variants::check_names(experiment, &options)?;
+    let mut variants: Vec<(&String, Vec<Variant>)> = Vec::new();
+    for scheduler in schedulers {
+        if !variants.iter().any(|(known, _)| *known == scheduler) {
+            variants.push((scheduler, variants::of(experiment, scheduler, &options)?));
+        }
+    }
+    let labels = || variants.iter().flat_map(|(_, variants)| variants).map(|variant| &*variant.label.label);
+    if let Some(baseline) = experiment
+        .baseline
+        .as_ref()
+        .filter(|baseline| !schedulers.contains(baseline) && !labels().any(|label| label == *baseline))
+    {
+        let expected = labels().collect::<Vec<_>>().join(", ");
         let problem = format!("not among the compared schedulers (expected one of {expected})");
         return refuse(Field::Baseline, baseline, problem);
     }
     let registry = environment.schedulers();
     let mut rows: Vec<PlannedRun> = Vec::new();
     let seeds = seeds(experiment.seed, experiment.repeats.saturating_mul(schedulers.len() as u32));
-    for scheduler in (0..experiment.repeats).flat_map(|_| schedulers) {
-        let repeat = rows.iter().filter(|row| row.scheduler == *scheduler).count();
-        let own_tunables = tunables.iter().filter(|tunable| tunable.scheduler == *scheduler);
-        let mut setting = Setting::untouched(scheduler);
-        queue_files.iter().for_each(|file| setting.write(&file.file, &file.text));
-        own_tunables.for_each(|tunable| setting.write(&Setting::file_of(&tunable.name), &tunable.text));
+    let variants_of = |scheduler: &String| variants.iter().find(|(known, _)| *known == scheduler).map(|(_, own)| own);
+    for variant in (0..experiment.repeats).flat_map(|_| schedulers).filter_map(variants_of).flatten() {
+        let Variant { setting, label } = variant.clone();
+        let repeat = rows.iter().filter(|row| row.variant.label == label.label).count();
         rows.push(PlannedRun {
-            scheduler: scheduler.clone(),
+            scheduler: setting.scheduler.clone(),
             front: Front::Mq,
             ran_as: None,
-            research: registry.find(scheduler).and_then(|row| row.outside_linux()).map(str::to_owned),
+            research: registry.find(&setting.scheduler).and_then(|row| row.outside_linux()).map(str::to_owned),
             setting,
-            variant: RunLabel::new(scheduler, Map::new()),
+            variant: label,
             setup: 0,
             repeat: repeat as u32,
             seed: seeds[repeat],

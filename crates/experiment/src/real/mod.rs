@@ -7,13 +7,13 @@
 //! [`run`](RealPlan::run) returns the same kind of result document as a comparison in virtual time. Errors name the field at
 //! fault.
 //!
-//! Modules: `target` is the target of a load, [`made`] creates target files, `rows` lists the runs, `engine_runner` carries out
+//! Modules: `target` is the target of a load, [`made`] creates target files, `variants` are the settings of each scheduler, `rows` lists the runs, `engine_runner` carries out
 //! each of them with its own engine.
 //!
 //! ```no_run
 //! use hoistway_blk::policy::ContentionOptions;
 //! use hoistway_experiment::{Alone, Load, Replay, Unobserved};
-//! use hoistway_real::{RealExperiment, RealPlan};
+//! use hoistway_experiment::real::{RealExperiment, RealPlan};
 //!
 //! let experiment = RealExperiment {
 //!     load: Load::text("[reader]\nfilename=/dev/sda\nrw=randread\nsize=1m\n"),
@@ -22,6 +22,7 @@
 //!     schedulers: vec!["none".to_owned(), "mq-deadline".to_owned()],
 //!     tunables: Vec::new(),
 //!     queue_files: Vec::new(),
+//!     vary: Vec::new(),
 //!     repeats: 1,
 //!     baseline: None,
 //!     focus: Vec::new(),
@@ -49,6 +50,7 @@ mod engine_runner;
 pub mod made;
 mod rows;
 mod target;
+mod variants;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,15 +60,21 @@ use hoistway_answer::{ResultsDocument, WeightedFigure};
 use hoistway_blk::ground::Nanos;
 use hoistway_blk::policy::ContentionOptions;
 use hoistway_engine::job::LoadRun;
-use hoistway_experiment::{
-    CallerEnvironment, Comparison, DocumentHead, Error, Field, Load, LoadText, PlannedRun, QueueFile, Replay,
-    RunObserver, RunOrder, Tunable, carry_out, measured_together, seeds, unknown_job, unused_logs_notice,
-};
 use hoistway_fio::JobFile;
 use serde_json::{Value, json};
 
-use engine_runner::EngineRunner;
-use target::Target;
+use self::engine_runner::EngineRunner;
+use self::target::Target;
+use crate::comparison::judging::unknown_job;
+use crate::load::unused_logs_notice;
+use crate::outcome::document::DocumentHead;
+use crate::plan::window::measured_together;
+use crate::run::rounds::carry_out;
+use crate::run::runner::RunOrder;
+use crate::{
+    CallerEnvironment, Comparison, Error, Field, Load, LoadText, PlannedRun, QueueFile, Replay, RunObserver, Tunable,
+    Vary, seeds,
+};
 
 /// Notice in every document that defines its latencies.
 const ABOUT_LATENCY: &str = "Latencies are from the submission of an I/O until the process is notified of its completion; fio's slat is \
@@ -87,6 +95,8 @@ pub struct RealExperiment {
     pub tunables: Vec<Tunable>,
     /// Files of `queue/`.
     pub queue_files: Vec<QueueFile>,
+    /// Settings that are varied: each combination of values is a variant of its scheduler, and runs in every round.
+    pub vary: Vec<Vary>,
     /// Number of rounds; in each all schedulers run.
     pub repeats: u32,
     /// The baseline of comparisons; `None` for the first scheduler.
@@ -232,12 +242,14 @@ impl<'a> RealPlan<'a> {
     ) -> Result<ResultsDocument, Error> {
         let begin = observer.seconds();
         let runner = EngineRunner::new(self, &controls.0, observer, on_begin);
+        runner.check()?;
         let repeats: Vec<u32> = self.rows.iter().map(|row| row.repeat).collect();
         let outcomes = carry_out(&runner, &RunOrder { repeats: &repeats, is_parallel: false }, observer)?;
         let begun = self.rows.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_some());
         let repeats = begun.map(|(row, _)| row.repeat + 1).max().unwrap_or(1);
         let head = self.head(runner, repeats);
-        let document = head.document(outcomes, self.experiment.schedulers.len(), observer.seconds() - begin);
+        let runs_per_round = self.rows.len() / self.experiment.repeats as usize;
+        let document = head.document(outcomes, runs_per_round, observer.seconds() - begin);
         Ok(ResultsDocument { window: self.window.clone(), ..document }.judged())
     }
 

@@ -1,18 +1,18 @@
 //! The target of a load in real time: a file, a block device, memory, a null device or a simulated device.
 //!
-//! Used by: `lib.rs`.
+//! Used by: `real`.
 //! Tests: `crates/hoistway/tests/cli/run.rs`, `crates/hoistway/tests/cli/overwriting.rs`.
 
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::{CallerEnvironment, Error, Field};
 use hoistway_device::Preset;
 use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated};
-use hoistway_experiment::{CallerEnvironment, Error, Field};
 use hoistway_load::Load;
 
-use crate::error;
-use crate::made;
+use super::error;
+use super::made;
 
 /// The target of a load.
 pub(crate) enum Target {
@@ -34,7 +34,7 @@ impl Target {
             EngineTarget::Memory(bytes) => Target::Memory(bytes),
             EngineTarget::Null(bytes) => Target::Null(bytes),
             EngineTarget::Simulated(name) => {
-                let preset = hoistway_experiment::preset(&name.as_str().into(), environment);
+                let preset = crate::preset(&name.as_str().into(), environment);
                 Target::Simulated(Box::new(preset.map_err(|why| refuse(why.to_string()))?))
             }
         })

@@ -1,18 +1,21 @@
 //! Carries out runs in real time, each with its own engine over the target.
 //!
-//! Used by: `lib.rs`.
+//! Used by: `real`.
 //! Tests: `crates/hoistway/tests/cli/run.rs`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant as WallClock;
 
+use crate::load::job_facts::JobFacts;
+use crate::outcome::RunOutcome;
+use crate::run::runner::{RunMeasurements, Runner};
+use crate::{Error, Field, PlannedRun, RunObserver};
 use hoistway_blk::ground::Nanos;
 use hoistway_engine::job::{JobError, JobSettings, LoadRun};
 use hoistway_engine::{Config, Engine, StartError};
-use hoistway_experiment::{Error, Field, JobFacts, PlannedRun, RunMeasurements, RunObserver, RunOutcome, Runner};
 use hoistway_measure::{ProcessResult, Setting};
 
-use crate::{RealPlan, cpus, error};
+use super::{RealPlan, cpus, error};
 
 /// Carries out the rows of a real experiment.
 pub(crate) struct EngineRunner<'a> {
@@ -49,6 +52,18 @@ impl<'a> EngineRunner<'a> {
         self.facts.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Tries the settings of each variant on the target, before any run begins.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let mut tried: Vec<&str> = Vec::new();
+        for row in &self.plan.rows {
+            if !tried.contains(&&*row.variant.label) {
+                tried.push(&row.variant.label);
+                self.engine(row)?;
+            }
+        }
+        Ok(())
+    }
+
     /// An engine over the target, with all settings of a row.
     fn engine(&self, row: &PlannedRun) -> Result<Engine, Error> {
         let (experiment, load) = (self.plan.experiment, &self.plan.file.load);
@@ -72,9 +87,14 @@ impl<'a> EngineRunner<'a> {
         let engine = Engine::start(&config, backend).map_err(cannot_start)?;
         for (file, text) in &row.setting.writes {
             engine.set_attribute(file, text).map_err(|why| {
-                let field = if Setting::is_tunable(file) { Field::Tunables } else { Field::QueueFiles };
                 let key = Setting::plain_name(file);
-                error(field, format!("{} {key}={text} under {}: {why}", name(field), row.scheduler))
+                let (field, owner) = match (row.variant.settings.contains_key(key), Setting::is_tunable(file)) {
+                    (true, true) => (Field::Vary, format!("{}.", row.scheduler)),
+                    (true, false) => (Field::Vary, "queue.".to_owned()),
+                    (false, true) => (Field::Tunables, format!("{}.", row.scheduler)),
+                    (false, false) => (Field::QueueFiles, String::new()),
+                };
+                error(field, format!("{} {owner}{key}={text} under {}: {why}", name(field), row.scheduler))
             })?;
         }
         let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
