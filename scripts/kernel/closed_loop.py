@@ -64,6 +64,8 @@ if [ -n "$groups$io_cost_qos$io_cost_model" ]; then
     mount -t cgroup2 c $cgroups && echo +io >$cgroups/cgroup.subtree_control || echo "BAD no io controller"
     for group in $(echo $groups | tr , ' '); do
         mkdir $cgroups/${group%%:*} && echo ${group#*:} >$cgroups/${group%%:*}/io.weight || echo "BAD group $group"
+        # bfq reads a file of its own.
+        [ $scheduler != bfq ] || echo ${group#*:} >$cgroups/${group%%:*}/io.bfq.weight || echo "BAD weight of bfq's group $group"
     done
     disk=$(cat /sys/block/nullb0/dev)
     [ -z "$io_cost_model" ] || echo "$disk $io_cost_model" >$cgroups/io.cost.model || echo "BAD io.cost.model"

@@ -37,6 +37,16 @@ class Cell:
     def nr_requests(self):
         return self.settings["nr_requests"] if self.settings["nr_requests"] != "default" and self.scheduler != "none" else ""
 
+    def tunables(self):
+        """Tunables of the scheduler that differ from the default: (name, value)."""
+        words = (word.removeprefix(self.scheduler + ".") for word in self.settings.get("tunables", "").split() if word.startswith(self.scheduler + "."))
+        return [tuple(word.split("=", 1)) for word in words]
+
+    def groups(self):
+        """The cgroups that the job file names, as name:weight,name:weight."""
+        names, weights = (re.findall(rf"(?m)^{key}=(\w+)$", self.job) for key in ("cgroup", "cgroup_weight"))
+        return ",".join(f"{name}:{weight}" for name, weight in zip(names, weights))
+
 
 def cells(root, seed=None):
     """All loads under all schedulers; with a seed also fresh loads."""
@@ -50,6 +60,18 @@ def cells(root, seed=None):
     if seed is not None:
         loads += [fresh(f"fresh-{seed}-{number}") for number in range(FRESH)]
     return [Cell(load, scheduler, data, settings, job) for load, settings, job in loads for scheduler in scenarios.SCHEDULERS]
+
+
+def stored(root):
+    """All stored scenarios under all schedulers."""
+    data = os.path.join(root, DATA)
+    found = []
+    with open(os.path.join(data, "settings.csv"), newline="") as file:
+        for row in csv.DictReader(file):
+            with open(os.path.join(data, row["scenario"] + ".fio")) as job:
+                text = job.read()
+            found += [Cell(row["scenario"], scheduler, data, row, text) for scheduler in scenarios.SCHEDULERS]
+    return found
 
 
 def fresh(name):
@@ -111,6 +133,8 @@ def ours(cell, kernel, hoistway, max_sectors_kb):
         command += ["--cpus", cell.settings["cpus"], "--kernel", "{}.{}".format(*scenarios.release_of(kernel.release)), "--queue", "wbt_lat_usec=0"]
         command += ["--schedulers", cell.scheduler, "--format", "fio-json"]
         command += ["--nr-requests", cell.nr_requests()] if cell.nr_requests() else []
+        for name, value in cell.tunables():
+            command += ["--set", f"{cell.scheduler}.{name}={value}"]
         found = {}
         for seed in range(1, REPEATS + 1):
             run = subprocess.run([*command, "--seed", str(seed)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -128,8 +152,11 @@ def run(cell, kernel, hoistway, folder, limit_s):
     worked = not os.path.exists(kept)
     if worked:
         names = {"scheduler": cell.scheduler, "cpus": cell.settings["cpus"], "hw_queues": cell.settings["hw_queues"]}
+        names |= {"tunables": ",".join(f"{name}:{value}" for name, value in cell.tunables()), "groups": cell.groups()}
         names |= {"depth": cell.settings["hw_queue_depth"], "completion_us": cell.settings["completion_us"], "nr_requests": cell.nr_requests()}
-        text, log, _, _ = closed_loop.run(kernel, cell.job, names, limit_s)
+        # fio sets no weights in cgroup v2; the guest has set them.
+        job = re.sub(r"(?m)^cgroup_weight=.*\n", "", cell.job)
+        text, log, _, _ = closed_loop.run(kernel, job, names, limit_s)
         try:
             document = json.loads(text)
         except ValueError:
@@ -139,6 +166,8 @@ def run(cell, kernel, hoistway, folder, limit_s):
     with open(kept) as file:
         document = json.load(file)
     kernels = figures(document["jobs"])
+    if {job for job, _ in kernels} != {job["jobname"] for job in document["jobs"]}:
+        raise Failure(f"{kept}: a job did no I/O in the guest (expected I/O of each)")
     simulated = ours(cell, kernel, hoistway, document["max_sectors_kb"])
     rows = []
     for (job, direction), (iops, mean) in sorted(kernels.items()):

@@ -108,6 +108,8 @@ pub struct Shape {
     pub queue_depth: u32,
     /// Whether all hardware queues share their driver tags.
     pub host_wide_tags: bool,
+    /// Whether its driver asks for no scheduler by default.
+    pub wants_no_scheduler: bool,
     /// Whether the host drives it as a SCSI disk, which includes SATA disks: with a budget of `queue_depth` commands
     /// that is taken before a request is dispatched from the scheduler.
     pub scsi: bool,

@@ -146,6 +146,7 @@ impl QueueSettings {
             arbitration: shape.arbitration,
             transport: shape.transport,
             host_wide_tags: shape.host_wide_tags,
+            wants_no_scheduler: shape.wants_no_scheduler,
             nr_requests: None,
             merging: Merging::Full,
             schedulers: self.schedulers.clone(),

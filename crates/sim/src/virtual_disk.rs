@@ -100,6 +100,7 @@ impl VirtualDisk {
             hw_queues: self.hw_queues,
             queue_depth: self.queue_depth,
             host_wide_tags: false,
+            wants_no_scheduler: false,
             scsi: false,
             rotational: self.rotational,
             write_cache: self.write_cache,

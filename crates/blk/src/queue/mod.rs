@@ -105,6 +105,8 @@ pub struct QueueConfig {
     pub transport: Option<Transport>,
     /// All hardware queues share one space of driver tags.
     pub host_wide_tags: bool,
+    /// Whether the driver asks for no scheduler by default.
+    pub wants_no_scheduler: bool,
     /// Scheduler tags of each hardware queue; `None` for the kernel's default. Without a scheduler it bounds the
     /// driver tags in use.
     pub nr_requests: Option<u32>,
@@ -220,6 +222,7 @@ impl QueueConfig {
             arbitration: None,
             transport: None,
             host_wide_tags: false,
+            wants_no_scheduler: false,
             nr_requests: None,
             merging: Merging::Full,
             limits: Limits::default(),

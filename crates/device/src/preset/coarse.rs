@@ -131,6 +131,7 @@ fn shape(capacity_gb: f64, is_sata: bool) -> ShapeSection {
         hw_queues: if is_sata { 1 } else { 8 },
         queue_depth: if is_sata { 32 } else { 1023 },
         host_wide_tags: false,
+        wants_no_scheduler: false,
         scsi: is_sata,
         sata: is_sata,
         rotational: false,

@@ -24,7 +24,7 @@ fn write_description(preset: &Preset, out: &mut String) -> std::fmt::Result {
     let flag = |condition: bool, yes: &'static str, no: &'static str| if condition { yes } else { no };
     writeln!(
         out,
-        "  shape: {} GB, blocks of {} B (physical {} B), {} hardware queue{} of {} commands{}, {}, {}, {}",
+        "  shape: {} GB, blocks of {} B (physical {} B), {} hardware queue{} of {} commands{}, {}, {}, {}{}",
         preset.shape.capacity_gb,
         shape.logical_block_bytes,
         shape.physical_block_bytes,
@@ -39,6 +39,7 @@ fn write_description(preset: &Preset, out: &mut String) -> std::fmt::Result {
         flag(shape.rotational, "rotating", "not rotating"),
         flag(shape.write_cache, "volatile write cache", "no volatile write cache"),
         flag(shape.fua, "FUA", "no FUA"),
+        flag(shape.wants_no_scheduler, ", no scheduler by default", ""),
     )?;
     if let Some(transport) = &preset.transport {
         let TransportParameters { request_ns, kib_ns, batch, doorbell_us } = transport;

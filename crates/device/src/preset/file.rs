@@ -101,6 +101,9 @@ pub struct ShapeSection {
     /// Whether all hardware queues share their driver tags, as those of many RAID cards do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host_wide_tags: bool,
+    /// Whether its driver asks for no scheduler by default, as null_blk does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wants_no_scheduler: bool,
     /// Whether it is driven as a SCSI (or SATA) disk.
     pub scsi: bool,
     /// Whether it is a SATA drive, whose flushes and discards are not queued commands: each waits until nothing is in the
@@ -133,6 +136,7 @@ impl ShapeSection {
             hw_queues: self.hw_queues,
             queue_depth: self.queue_depth,
             host_wide_tags: self.host_wide_tags,
+            wants_no_scheduler: self.wants_no_scheduler,
             scsi: self.scsi,
             rotational: self.rotational,
             write_cache: self.write_cache,

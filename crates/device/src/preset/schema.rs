@@ -155,6 +155,7 @@ const SHAPE: &[Key] = &[
     // The maximum tags of a queue in Linux.
     key("queue_depth", Kind::Whole(1, 10_240, "commands for each hardware queue")),
     optional("host_wide_tags", Kind::Flag),
+    optional("wants_no_scheduler", Kind::Flag),
     key("scsi", Kind::Flag),
     optional("sata", Kind::Flag),
     key("rotational", Kind::Flag),
