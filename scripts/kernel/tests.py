@@ -277,6 +277,15 @@ class Pages(unittest.TestCase):
         self.assertIn("- b: lost", text)
         self.assertIn(f"| {loop['half']} | none | 1 | 10.0 | 10.0 | 20.0 | 20.0 |", text)
 
+    def test_stored_loops_have_the_settings_of_their_rows(self):
+        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+        cells = {(cell.load, cell.scheduler): cell for cell in loops.stored(root)}
+        self.assertEqual(len(cells), 11 * len(scenarios.SCHEDULERS))
+        self.assertEqual(cells["weights-1-4", "bfq"].groups(), "a:100,b:400")
+        self.assertEqual(cells["reader-writers", "bfq"].groups(), "")
+        self.assertEqual(cells["kyber-tight", "kyber"].tunables(), [("read_lat_nsec", "1000000"), ("write_lat_nsec", "1000000")])
+        self.assertEqual(cells["kyber-tight", "bfq"].tunables(), [])
+
     def test_a_seed_draws_the_same_fresh_loads_in_both_halves(self):
         names = [f"fresh-{seed}-{number}" for seed in range(20) for number in range(loops.FRESH)]
         self.assertEqual([loops.fresh(name) for name in names], [loops.fresh(name) for name in names])
