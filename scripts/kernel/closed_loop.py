@@ -15,9 +15,11 @@ OPTIONS = {
     "completion_us": ("10", "time of a command, us"),
     "cache_mb": ("0", "size of a volatile write cache; with one, flushes reach the device"),
     "nr_requests": ("", "not with none; empty: the default of the kernel"),
-    "groups": ("", "cgroups that the jobs name, with their io.weight: name:weight,name:weight"),
+    "groups": ("", "cgroups that the jobs name, with their io.weight, parents before children: name:weight,name/child:weight"),
     "io_cost_qos": ("", "a write to io.cost.qos of the first drive, such as enable=1 min=100 max=100; the log then gets its io.stat, twice a second"),
     "io_cost_model": ("", "a write to io.cost.model of the first drive"),
+    "io_latency": ("", "targets of cgroups on the first drive, us: name:target,name:target; the log then gets their io.stat, too"),
+    "io_stat_s": ("0.5", "time between two looks at io.stat"),
     "tunables": ("", "tunables of the scheduler: name:value,name:value"),
     # fio spins the end of each pause for as long as its trial sleeps took, and beside the rest of the boot these take milliseconds.
     "wait_s": ("3", "wait before fio starts; gives other runs of the same load"),
@@ -34,7 +36,7 @@ export PATH=/bin:/tools
 mount -t proc p /proc; mount -t sysfs s /sys; mount -t devtmpfs d /dev; mount -t tracefs t /sys/kernel/tracing
 stty -F /dev/ttyS1 raw 115200
 mkdir /out
-finish() { tar -C /out -cf - . | gzip -1 >/tmp/out.tar.gz; cat /tmp/out.tar.gz >/dev/ttyS1; poweroff -f; }
+finish() { tar -C /out -cf - . | gzip -1 >/tmp/out.tar.gz; cat /tmp/out.tar.gz >/dev/ttyS1; reboot -f; }
 trap finish EXIT
 exec >/out/log 2>&1
 for module in $(cat /modules/order); do
@@ -60,25 +62,30 @@ for file in $queue/scheduler $queue/nr_requests $queue/wbt_lat_usec $queue/max_h
     [ ! -f $file ] || echo "QUEUE $(case $file in */iosched/*) printf iosched. ;; esac)${file##*/}=$(cat $file)"
 done
 cgroups=/sys/fs/cgroup
-if [ -n "$groups$io_cost_qos$io_cost_model" ]; then
+if [ -n "$groups$io_cost_qos$io_cost_model$io_latency" ]; then
     mount -t cgroup2 c $cgroups && echo +io >$cgroups/cgroup.subtree_control || echo "BAD no io controller"
     for group in $(echo $groups | tr , ' '); do
-        mkdir $cgroups/${group%%:*} && echo ${group#*:} >$cgroups/${group%%:*}/io.weight || echo "BAD group $group"
+        folder=$cgroups/${group%%:*}
+        echo +io >${folder%/*}/cgroup.subtree_control; mkdir $folder && echo ${group#*:} >$folder/io.weight || echo "BAD group $group"
         # bfq reads a file of its own.
-        [ $scheduler != bfq ] || echo ${group#*:} >$cgroups/${group%%:*}/io.bfq.weight || echo "BAD weight of bfq's group $group"
+        [ $scheduler != bfq ] || echo ${group#*:} >$folder/io.bfq.weight || echo "BAD weight of bfq's group $group"
     done
     disk=$(cat /sys/block/nullb0/dev)
     [ -z "$io_cost_model" ] || echo "$disk $io_cost_model" >$cgroups/io.cost.model || echo "BAD io.cost.model"
     [ -z "$io_cost_qos" ] || echo "$disk $io_cost_qos" >$cgroups/io.cost.qos || echo "BAD io.cost.qos"
+    for target in $(echo $io_latency | tr , ' '); do
+        echo "$disk target=${target#*:}" >$cgroups/${target%%:*}/io.latency || echo "BAD io.latency $target"
+    done
     for file in io.cost.model io.cost.qos; do read line <$cgroups/$file; echo "CGROUP $file $line"; done
 fi
 tracing=/sys/kernel/tracing
 sleep $wait_s
-if [ -n "$io_cost_qos" ]; then
+if [ -n "$io_cost_qos$io_latency" ]; then
     echo 1 >/sys/module/blk_cgroup/parameters/blkcg_debug_stats
-    while sleep 0.5; do
-        for file in $cgroups/io.stat $cgroups/*/io.stat; do
-            while read line; do echo "IOSTAT ${file#$cgroups/} $line"; done <$file
+    while sleep $io_stat_s; do
+        read uptime_s _ </proc/uptime; echo "UPTIME $uptime_s"
+        for file in $cgroups/io.stat $cgroups/*/io.stat $cgroups/*/*/io.stat; do
+            [ ! -f $file ] || while read line; do echo "IOSTAT ${file#$cgroups/} $line"; done <$file
         done
     done &
 fi

@@ -112,6 +112,9 @@ def rows(drawn, recorded, simulated):
 
 
 FIGURES = ("share", "iops", "mean_us", "rate")
+# What is printed of a group: what it was set to, with the column's width; figures with title, width and factor.
+SETTING = ("weight", 6)
+COLUMNS = (("share", "share %", 7, 100), ("iops", "IOPS", 8, 1), ("mean_us", "mean us", 9, 1), ("rate", "vrate %", 7, 1))
 
 
 def errors(of):

@@ -15,7 +15,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, SCRIPTS)
-from kernel import btf, convert, failure, guest, io_cost, loops, packages, page, probes, programs, recorder, scenarios
+from kernel import btf, convert, failure, guest, io_cost, io_latency, loops, packages, page, probes, programs, recorder, scenarios
 from kernel.failure import Failure
 
 SYSTEM = """kernel=Linux 6.18.1 #1 SMP
@@ -311,6 +311,26 @@ class Groups(unittest.TestCase):
         self.assertEqual([(row["kernel_share"], row["our_share"]) for row in rows], [(0.25, 0.5), (0.75, 0.5)])
         found = {figure: [round(value, 6) for value in values] for figure, values in io_cost.errors(rows).items()}
         self.assertEqual(found, {"share": [33.333333, 100], "iops": [10, 10], "mean_us": [20, 20], "rate": [5, 5]})
+
+    def test_a_name_draws_groups_under_io_latency_with_one_strictest_target(self):
+        names = [f"latency-{seed}-{number}" for seed in range(10) for number in range(16)]
+        drawn = [io_latency.experiment(name) for name in names]
+        self.assertEqual(drawn, [io_latency.experiment(name) for name in names])
+        self.assertEqual({one["kind"] for one in drawn}, set(io_latency.KINDS))
+        for one in drawn:
+            self.assertEqual(one["job"].count("cgroup="), len(one["leaves"]))
+            victim, *others = [one["targets_us"][path] for path in one["leaves"]]
+            self.assertTrue(victim and all(other == 0 or other > victim for other in others), one)
+            self.assertEqual("runtime=3\n" in one["job"], one["kind"] == "stop")
+
+    def test_looks_at_io_stat_have_depths_by_time(self):
+        log = "QUEUE x=1\nUPTIME 4.10\nIOSTAT io.stat 252:0 rbytes=1\n"
+        log += "IOSTAT a/v/io.stat 252:0 rbytes=1 missed=3 total=40 depth=max\n"
+        log += "UPTIME 4.20\nIOSTAT p0/io.stat 252:0 rbytes=1 use_delay=2 delay_nsec=70 depth=4 avg_lat=9 win=50\n"
+        found = io_latency.looks(log)
+        self.assertEqual([look["at_s"] for look in found], [4.1, 4.2])
+        self.assertEqual(found[0]["groups"], {"a/v": {"depth": 0, "missed": 3, "total": 40}})
+        self.assertEqual(found[1]["groups"], {"p0": {"depth": 4, "use_delay": 2, "delay_nsec": 70, "avg_lat": 9, "win": 50}})
 
 
 class Programs(unittest.TestCase):
