@@ -1,6 +1,6 @@
 //! Focus: the figures that results are judged by, with weights.
 //!
-//! Used by: `document`, `verdict`; crates `experiment`, `hoistway`, `real`, `render`.
+//! Used by: `document`, `verdict`; crates `experiment`, `hoistway`, `render`.
 //! Tests: below, `crates/answer/tests/parts.rs`.
 //!
 //! ```text

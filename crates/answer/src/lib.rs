@@ -1,6 +1,6 @@
 //! Result documents and their evaluation: statistics, verdicts, diffs and advice. All of it is data; no clock, no I/O.
 //!
-//! Used by: crates `experiment`, `render`, `hoistway`, `real`, `evidence`.
+//! Used by: crates `experiment`, `render`, `hoistway`, `evidence`.
 //! Tests: `crates/answer/src/` (in its files), `crates/answer/tests/`.
 //!
 //! The result document ([`document`]) is the stored form, with everything needed to repeat its runs. An [`Analysis`] groups its

@@ -1,6 +1,6 @@
 //! The configuration of an engine.
 //!
-//! Used by: `worker`, `engine`; crates `serve`, `real`, `calibrate`.
+//! Used by: `worker`, `engine`; crates `serve`, `calibrate`.
 //! Tests: `crates/engine/tests/model.rs`, `crates/engine/tests/files.rs`.
 
 use std::io;

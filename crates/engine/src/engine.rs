@@ -1,6 +1,6 @@
 //! The engine: workers, their queue, and the target below it.
 //!
-//! Used by: `job`, `open_volume`; crates `serve`, `calibrate`, `real`.
+//! Used by: `job`, `open_volume`; crates `serve`, `calibrate`.
 //! Tests: `crates/engine/tests/files.rs`, `crates/engine/tests/unaligned.rs`.
 
 use std::ops::Range;

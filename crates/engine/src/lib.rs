@@ -1,6 +1,6 @@
 //! The block layer in real time: the schedulers of the simulator over memory, files, disks and simulated devices.
 //!
-//! Used by: crates `serve`, `real`, `calibrate`, `hoistway`, `serve-options`.
+//! Used by: crates `serve`, `calibrate`, `hoistway`, `serve-options`.
 //! Tests: `crates/engine/src/` (in its files), `crates/engine/tests/`.
 //!
 //! An [`Engine`] is a queue with a scheduler over a target (a [`Backend`]), driven by worker threads. Its users are

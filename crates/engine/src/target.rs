@@ -1,6 +1,6 @@
 //! The targets of an engine in their text form.
 //!
-//! Used by: crates `hoistway`, `real`, `serve`, `serve-options`.
+//! Used by: crates `hoistway`, `serve`, `serve-options`.
 //! Tests: below.
 
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Parses fio job files into loads.
 //!
-//! Used by: crates `experiment`, `hoistway`, `real`.
+//! Used by: crates `experiment`, `hoistway`.
 //! Tests: `crates/fio/src/` (in its files), `crates/fio/tests/`.
 //!
 //! A job file passes through three stages. [`JobFile::parse`] reads its text: the grammar (sections, comments,

@@ -1,6 +1,6 @@
 //! Processes, and the files that they use.
 //!
-//! Used by: crates `experiment`, `sim`, `engine`, `real`, `fio` and others.
+//! Used by: crates `experiment`, `sim`, `engine`, `fio` and others.
 //! Tests: below.
 
 use serde::{Deserialize, Serialize};

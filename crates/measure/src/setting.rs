@@ -1,6 +1,6 @@
 //! A setting: a scheduler with its writes to files of `queue/`, the same from an option to a stored run and to a disk.
 //!
-//! Used by: crates `sim`, `answer`, `experiment`, `real`.
+//! Used by: crates `sim`, `answer`, `experiment`.
 //! Tests: `crates/measure/tests/setting.rs`, `crates/answer/tests/integrity.rs`, `crates/experiment/tests/variants.rs`.
 
 use std::cmp::Ordering;

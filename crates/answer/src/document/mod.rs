@@ -1,6 +1,6 @@
 //! The result document: runs, with everything needed to repeat them and to render them again.
 //!
-//! Used by: `verdict`, `analysis`, `tuning`, `advice`, `rows` and others; crates `experiment`, `render`, `hoistway`, `evidence`, `real`.
+//! Used by: `verdict`, `analysis`, `tuning`, `advice`, `rows` and others; crates `experiment`, `render`, `hoistway`, `evidence`.
 //! Tests: `crates/answer/src/document/` (in its files), `crates/answer/tests/document.rs`, `crates/answer/tests/parties.rs`.
 
 mod advice;

@@ -1,6 +1,6 @@
 //! Targets, behind two small traits: a [`Backend`] is a target shared by all threads, a [`IoChannel`] is one worker's access to it.
 //!
-//! Used by: `worker`, `open_volume`, `engine`, `slots`; crates `serve`, `calibrate`, `real`.
+//! Used by: `worker`, `open_volume`, `engine`, `slots`; crates `serve`, `calibrate`.
 //! Tests: `crates/engine/src/backend/` (in its files), `crates/engine/tests/files.rs`, `crates/engine/tests/jobs.rs`.
 
 mod file;

@@ -1,6 +1,6 @@
 //! Loads in real time: each process of a load runs on a worker of an engine, as a [`RunningProcess`] that submits its I/Os there.
 //!
-//! Used by: crates `real`, `hoistway`.
+//! Used by: crate `hoistway`.
 //! Tests: `crates/engine/tests/jobs.rs`.
 //!
 //! ```

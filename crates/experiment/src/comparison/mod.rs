@@ -1,6 +1,6 @@
 //! A comparison as a value: all its options, in plain types that can be serialized.
 //!
-//! Used by: `plan`, `tune`, `load`, `run`, `sweep` and others; crates `evidence`, `hoistway`, `real`.
+//! Used by: `plan`, `tune`, `load`, `run`, `sweep` and others; crates `evidence`, `hoistway`.
 //! Tests: `crates/experiment/src/comparison/kernel_option.rs`, `crates/experiment/tests/comparison.rs`.
 
 pub(crate) mod environment;

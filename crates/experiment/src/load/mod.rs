@@ -1,6 +1,6 @@
 //! Reads the load of a comparison: a job file, a scenario, a recording, or the output of a monitoring tool.
 //!
-//! Used by: `plan`, `tune`, `run`; crates `real`, `hoistway`.
+//! Used by: `plan`, `tune`, `run`; crate `hoistway`.
 //! Tests: `crates/experiment/src/load/` (in its files), `crates/experiment/tests/recordings.rs`, `crates/hoistway/tests/cli/loads.rs`.
 
 pub(crate) mod demand;

@@ -1,6 +1,6 @@
 //! The outcome of a run.
 //!
-//! Used by: `run`; crate `real`.
+//! Used by: `run`.
 //! Tests: `crates/experiment/tests/verdicts.rs`, `crates/experiment/tests/comparison.rs`.
 
 pub(crate) mod document;

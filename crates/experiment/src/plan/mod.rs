@@ -1,6 +1,6 @@
 //! A checked comparison, ready to run.
 //!
-//! Used by: `tune`, `run`, `outcome`, `sweep`; crates `hoistway`, `real`, `evidence`.
+//! Used by: `tune`, `run`, `outcome`, `sweep`; crates `hoistway`, `evidence`.
 //! Tests: `crates/experiment/src/plan/repeats.rs`, `crates/experiment/src/plan/window.rs`, `crates/experiment/tests/verdicts.rs`.
 
 pub(crate) mod devices;

@@ -1,6 +1,6 @@
 //! Carries out the runs of a comparison in virtual time, in parallel on all cores.
 //!
-//! Used by: crates `real`, `hoistway`.
+//! Used by: crate `hoistway`.
 //! Tests: `crates/experiment/src/run/` (in its files), `crates/experiment/tests/comparison.rs`, `crates/experiment/tests/metamorphic/`.
 
 pub(crate) mod contexts;

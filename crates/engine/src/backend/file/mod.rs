@@ -1,6 +1,6 @@
 //! Files and block devices, one volume each.
 //!
-//! Used by: `backend::simulated`, `backend`, `open_volume`; crates `serve`, `calibrate`, `real`.
+//! Used by: `backend::simulated`, `backend`, `open_volume`; crates `serve`, `calibrate`.
 //! Tests: `crates/engine/src/backend/file/` (in its files), `crates/engine/tests/files.rs`, `crates/engine/tests/unaligned.rs`.
 //!
 //! | operation | done |
