@@ -58,7 +58,7 @@ fn a_document_says_what_io_latency_did_and_what_is_inferred() {
     assert!(notices.contains("io.latency under none on /dev/sda: pods with target=1 missed it in "), "{notices}");
     assert!(notices.contains("time with I/O held back: batch ") && notices.contains("(depth down to 1)"), "{notices}");
     assert!(!notices.contains("only `io_max` acts on groups"), "{notices}");
-    assert!(document.doubts.iter().any(|doubt| doubt.contains("io.latency was not compared with a kernel")));
+    assert!(document.doubts.iter().any(|doubt| doubt.contains("io.latency is simulated from its description")));
 }
 
 #[test]

@@ -145,14 +145,9 @@ fn the_documents_have_all_their_keys_in_order() {
 
 #[test]
 fn controllers_of_cgroups_are_explained_with_their_options() {
-    let (with_one, with_none) = ("was compared with one kernel", "was not compared with a kernel");
-    for (name, option, compared) in [
-        ("io.cost", "--io-cost", with_one),
-        ("io.weight", "--io-cost", with_one),
-        ("io.latency", "--io-latency", with_none),
-    ] {
+    for (name, option) in [("io.cost", "--io-cost"), ("io.weight", "--io-cost"), ("io.latency", "--io-latency")] {
         let text = printed(&["explain", name]).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains(option) && text.contains(compared), "{name}");
+        assert!(text.contains(option) && text.contains("was compared with one kernel"), "{name}");
     }
 }
 
