@@ -3,9 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use hoistway_experiment::real::{RealExperiment, RealPlan};
 use hoistway_experiment::{Comparison, Ended, Field, MeasuredTime, RunObserver};
 use hoistway_legacy::all_schedulers;
-use hoistway_experiment::real::{RealExperiment, RealPlan};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
