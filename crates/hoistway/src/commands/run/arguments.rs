@@ -27,7 +27,7 @@ use crate::commands::outputs::{JudgingOptions, OutputOptions};
 ///   hoistway run my-load.fio --target blk:/dev/sdb --writes /dev/sdb --scheduler none,bfq
 ///   hoistway run my-load.fio --target sim:hgst-he10-8tb --scheduler bfq --runtime 30s
 ///   hoistway run my-load.fio --target blk:/dev/sdb --scheduler none,bfq --report page.html --advice
-///   hoistway run my-load.fio --target file:/mnt/test.img --scheduler mq-deadline --vary mq-deadline.fifo_batch=1,16
+///   hoistway run my-load.fio --target file:/mnt/test.img --scheduler bfq --vary bfq.slice_idle=0,8
 ///   hoistway run my-load.fio --target file:/mnt/test.img --fail-if "backends:read:p99>2ms"
 ///   hoistway run trace.blktrace.0 --target file:/mnt/test.img --scheduler none,bfq
 ///   hoistway run my-load.fio --target mem:1G --workers 2 --format fio-json
