@@ -61,7 +61,6 @@ def record(drawn, kernel, limit_s):
     options = {"scheduler": drawn["scheduler"], "depth": drawn["settings"]["hw_queue_depth"], "completion_us": drawn["settings"]["completion_us"]}
     options |= {"groups": ",".join(f"{path}:100" for path in drawn["targets_us"]), "io_stat_s": LOOK_S}
     options |= {"io_latency": ",".join(f"{path}:{us}" for path, us in drawn["targets_us"].items() if us)}
-    options |= {"nr_requests": drawn.get("nr_requests", "")}
     text, log, _, _ = closed_loop.run(kernel, drawn["job"], options, limit_s)
     try:
         jobs = json.loads(text)["jobs"]

@@ -3,13 +3,13 @@
 //! Used by: `real`.
 //! Tests: `crates/hoistway/tests/cli/run.rs`.
 
+use hoistway_answer::document::Front;
+
 use super::variants::{self, Variant};
+use super::{RealExperiment, error};
 use crate::comparison::environment::Options;
 use crate::limits::REPEATS_MAX;
 use crate::{CallerEnvironment, Comparison, Error, Field, PlannedRun, seeds};
-use hoistway_answer::document::Front;
-
-use super::{RealExperiment, error};
 
 /// Rounds, each of which runs every scheduler as often as it is listed.
 pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironment) -> Result<Vec<PlannedRun>, Error> {
