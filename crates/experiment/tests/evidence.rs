@@ -4,3 +4,4 @@ mod closed_loop;
 mod coarse_order;
 mod io_cost_kernel;
 mod io_latency_kernel;
+mod on_null_device;

@@ -6,16 +6,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant as WallClock;
 
-use crate::load::job_facts::JobFacts;
-use crate::outcome::RunOutcome;
-use crate::run::runner::{RunMeasurements, Runner};
-use crate::{Error, Field, PlannedRun, RunObserver};
 use hoistway_blk::ground::Nanos;
 use hoistway_engine::job::{JobError, JobSettings, LoadRun};
 use hoistway_engine::{Config, Engine, StartError};
 use hoistway_measure::{ProcessResult, Setting};
 
 use super::{RealPlan, cpus, error};
+use crate::load::job_facts::JobFacts;
+use crate::outcome::RunOutcome;
+use crate::run::runner::{RunMeasurements, Runner};
+use crate::{Error, Field, PlannedRun, RunObserver};
 
 /// Carries out the rows of a real experiment.
 pub(crate) struct EngineRunner<'a> {

@@ -6,13 +6,12 @@
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::{CallerEnvironment, Error, Field};
 use hoistway_device::Preset;
 use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated};
 use hoistway_load::Load;
 
-use super::error;
-use super::made;
+use super::{error, made};
+use crate::{CallerEnvironment, Error, Field};
 
 /// The target of a load.
 pub(crate) enum Target {

@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 
 use hoistway_answer::ResultsDocument;
-use hoistway_experiment::{Alone, CgroupFile, Comparison, Devices, Load, Profile, QueueFile};
+use hoistway_experiment::{Alone, CgroupFile, Comparison};
 use serde::Deserialize;
+
+use crate::on_null_device;
 
 /// An experiment and what the kernel did.
 #[derive(Deserialize)]
@@ -49,27 +51,12 @@ fn experiments() -> Vec<Experiment> {
 }
 
 fn simulate(experiment: &Experiment) -> ResultsDocument {
-    let mut device = include_str!("../closed_loop/data/null.device.toml").to_owned();
-    for (name, value) in &experiment.settings {
-        device = device.replace(&format!("@{name}@"), value);
-    }
-    // What the kernel gives a driver that sets none, of which sysfs rounds 255 sectors down.
-    let max_sectors =
-        if experiment.recorded.max_sectors_kb == 127 { 255 } else { 2 * experiment.recorded.max_sectors_kb };
-    device = device.replace("max_sectors = 2560", &format!("max_sectors = {max_sectors}"));
-    let of_profile = |name: &str, text: String| Profile::Text { name: name.to_owned(), text };
     let weight = |(cgroup, weight): (&String, &u32)| CgroupFile { cgroup: cgroup.clone(), text: weight.to_string() };
+    let Experiment { job, settings, recorded, .. } = experiment;
     Comparison {
-        load: Load::text(&experiment.job),
-        devices: vec![Devices { common: Some(of_profile("null.device.toml", device)), ..Devices::default() }],
-        kernels: vec!["6.12".to_owned()],
-        hosts: vec![of_profile("guest-host.toml", include_str!("../closed_loop/data/guest-host.toml").to_owned())],
-        cpus: Some(1),
-        schedulers: vec!["none".to_owned()],
-        queue_files: vec![QueueFile { file: "wbt_lat_usec".to_owned(), text: "0".to_owned() }],
         io_cost: vec![experiment.qos.clone(), experiment.model.clone()],
         io_weight: experiment.groups.iter().map(weight).collect(),
-        ..Comparison::default()
+        ..on_null_device::comparison(job, "none", settings, recorded.max_sectors_kb)
     }
     .run(&Alone)
     .unwrap_or_else(|error| panic!("{}: {error}", experiment.name))

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use hoistway_answer::ResultsDocument;
-use hoistway_experiment::{Alone, CgroupFile, Comparison, Devices, Load, Profile, QueueFile};
+use hoistway_experiment::{Alone, CgroupFile, Comparison};
 use serde::Deserialize;
+
+use crate::on_null_device;
 
 /// An experiment and what the kernel did.
 #[derive(Deserialize)]
@@ -52,26 +54,11 @@ fn experiments() -> Vec<Experiment> {
 }
 
 fn simulate(experiment: &Experiment) -> ResultsDocument {
-    let mut device = include_str!("../closed_loop/data/null.device.toml").to_owned();
-    for (name, value) in &experiment.settings {
-        device = device.replace(&format!("@{name}@"), value);
-    }
-    // What the kernel gives a driver that sets none, of which sysfs rounds 255 sectors down.
-    let max_sectors =
-        if experiment.recorded.max_sectors_kb == 127 { 255 } else { 2 * experiment.recorded.max_sectors_kb };
-    device = device.replace("max_sectors = 2560", &format!("max_sectors = {max_sectors}"));
-    let of_profile = |name: &str, text: String| Profile::Text { name: name.to_owned(), text };
     let target = |(cgroup, us): (&String, &u32)| CgroupFile { cgroup: cgroup.clone(), text: format!("target={us}") };
+    let Experiment { job, settings, recorded, .. } = experiment;
     Comparison {
-        load: Load::text(&experiment.job),
-        devices: vec![Devices { common: Some(of_profile("null.device.toml", device)), ..Devices::default() }],
-        kernels: vec!["6.12".to_owned()],
-        hosts: vec![of_profile("guest-host.toml", include_str!("../closed_loop/data/guest-host.toml").to_owned())],
-        cpus: Some(1),
-        schedulers: vec![experiment.scheduler.clone()],
-        queue_files: vec![QueueFile { file: "wbt_lat_usec".to_owned(), text: "0".to_owned() }],
         io_latency: experiment.targets_us.iter().map(target).collect(),
-        ..Comparison::default()
+        ..on_null_device::comparison(job, &experiment.scheduler, settings, recorded.max_sectors_kb)
     }
     .run(&Alone)
     .unwrap_or_else(|error| panic!("{}: {error}", experiment.name))
