@@ -5,7 +5,7 @@ use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_load::process::{Flows, Phases, RunningProcess, STEADY_SAMPLE, SteadyStates, Step};
 use hoistway_load::{
     Ends, Engine, Flow, Issue, Latency, LatencyTarget, Load, Pattern, Process, Rate, RateLimits, RateProcess,
-    Steadiness, SteadyFigure, SteadyState, Think, Volume, WriteSync,
+    Steadiness, SteadyFigure, SteadyState, Think, ThinkBlocks, Volume, WriteSync,
 };
 use hoistway_measure::ProcessResult;
 
@@ -204,6 +204,23 @@ fn a_pause_waits_for_the_ios_in_flight_and_says_how_long_it_spins() {
     assert_eq!(reader.run_until_wait(&[0]), " 500");
     assert_eq!([reader.process.take_spin(), reader.process.take_spin()], [Nanos(200), Nanos::ZERO]);
     assert_eq!(reader.at(500), "3 | 4 | -");
+}
+
+#[test]
+fn an_fsync_counts_for_no_pause() {
+    let pattern = Pattern { sync_every: [2, 0], ..Pattern::write(4096) };
+    for counting in [ThinkBlocks::Completed, ThinkBlocks::Issued] {
+        let mut writer = Single::new(pattern.clone(), 6, |process| {
+            process.pace.think = Some(Think { sleep: Nanos(500), blocks: 2, counting, ..Think::default() });
+        });
+        assert_eq!(writer.run_until_wait(&[]), "0 | -");
+        assert_eq!(writer.run_until_wait(&[0]), "1 | -");
+        assert_eq!(writer.run_until_wait(&[0]), " 500", "after two writes, before their fsync");
+        assert_eq!(writer.at(500), "s | -");
+        assert_eq!(writer.run_until_wait(&[0]), "2 | -", "no pause after it");
+        assert_eq!(writer.run_until_wait(&[0]), "3 | -");
+        assert_eq!(writer.run_until_wait(&[0]), " 1000");
+    }
 }
 
 #[test]

@@ -41,7 +41,9 @@ fn is_so_with_fio(test: &str, jobs: &str, is_as_expected: impl Fn(&[u64]) -> boo
         assert!(output.status.success(), "{jobs}: {}", String::from_utf8_lossy(&output.stderr));
         let document: Value = serde_json::from_slice(&output.stdout).expect("fio's document");
         let jobs = document["jobs"].as_array().expect("a list").iter();
-        let ios: Vec<u64> = jobs.map(|job| job["read"]["total_ios"].as_u64().expect("a number")).collect();
+        let ios: Vec<u64> = jobs
+            .map(|job| ["read", "write"].iter().map(|of| job[*of]["total_ios"].as_u64().expect("a number")).sum())
+            .collect();
         eprintln!("attempt {attempt}: {ios:?}");
         is_as_expected(&ios)
     });
@@ -122,6 +124,10 @@ fn pauses_come_by_time_or_by_ios_just_as_in_fio() {
         ("thinktime=200ms\nthinktime_blocks=50\nrate_iops=100\nrate_ignore_thinktime=1\n", 150),
         ("thinktime=100ms\nthinktime_iotime=1\nthinktime_blocks=50\nrate_iops=100\nrate_ignore_thinktime=1\n", 167),
         ("thinktime=20ms\nthinktime_blocks=10\nthinktime_blocks_type=issue\n", 1000),
+        // An fsync is no I/O that counts.
+        ("rw=write\nfsync=1\nthinktime=20ms\n", 100),
+        ("rw=write\nfdatasync=3\nthinktime=20ms\nthinktime_blocks=3\n", 300),
+        ("rw=randwrite\nfsync=4\nthinktime=20ms\nthinktime_blocks=4\nthinktime_blocks_type=issue\n", 400),
         ("thinktime=20ms\nthinktime_spin=15ms\nthinktime_blocks=10\n", 1000),
     ];
     let jobs = |options: &[(&str, u64)]| {

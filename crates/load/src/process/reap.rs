@@ -30,7 +30,7 @@ impl RunningProcess {
                 // A completion may be noticed before the call that submitted it has returned.
                 let issued = slot.issued.max(slot.created).min(reaped);
                 if self.tracks_completions {
-                    self.check_latency(now, index, op, now.since(slot.created));
+                    self.track_completion(now, index, op, now.since(slot.created));
                 }
                 self.measurement.finished(&Finished {
                     op,
@@ -46,8 +46,8 @@ impl RunningProcess {
         }
         if reaped_count > 0 {
             self.measurement.reaped(now, reaped_count);
-            if self.tracks_completions {
-                self.count_reaped(now, reaped_count);
+            if self.search.is_some() {
+                self.search_depth(now);
             }
         }
     }
@@ -64,20 +64,9 @@ impl RunningProcess {
         true
     }
 
-    /// I/Os were reaped now.
-    #[cold]
-    fn count_reaped(&mut self, now: Instant, ios: u32) {
-        if let Some(think) = &mut self.think {
-            think.count(ThinkBlocks::Completed, ios);
-        }
-        if self.search.is_some() {
-            self.search_depth(now);
-        }
-    }
-
     /// The I/O in this slot has completed after `latency`.
     #[cold]
-    fn check_latency(&mut self, now: Instant, slot: u32, op: Op, latency: Nanos) {
+    fn track_completion(&mut self, now: Instant, slot: u32, op: Op, latency: Nanos) {
         self.window.forget(slot);
         let lane = match op {
             Op::Read => 0,
@@ -85,6 +74,9 @@ impl RunningProcess {
             Op::Discard => 2,
             _ => return,
         };
+        if let Some(think) = &mut self.think {
+            think.count(ThinkBlocks::Completed, 1);
+        }
         if let Some(search) = &mut self.search {
             search.finished(now, latency);
         }

@@ -101,7 +101,10 @@ impl RunningProcess {
             }
             pacer.issued(io.op, io.bytes, now.since(self.pace_start));
         }
-        if let Some(think) = &mut self.think {
+        // Tried with fio 3.33: neither an fsync nor its end counts for a pause.
+        if io.op != Op::Flush
+            && let Some(think) = &mut self.think
+        {
             think.count(ThinkBlocks::Issued, 1);
         }
         if self.flow_sleep.is_some() {
