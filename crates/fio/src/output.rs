@@ -14,6 +14,8 @@ pub struct FioOutput {
     pub job_text: String,
     /// fio's version, such as `fio-3.33`.
     pub version: String,
+    /// The first disk that its statistics name, such as `sda`.
+    pub disk: Option<String>,
     /// What each job did, in the order of the output.
     pub measured: Vec<Measured>,
     /// What the output does not show and the job file assumes, in words; empty if nothing.
@@ -99,14 +101,15 @@ fn of_json(document: &Value) -> Option<FioOutput> {
         }
     }
     let version = document["fio version"].as_str().unwrap_or("fio").to_owned();
-    (!names.is_empty()).then_some(FioOutput { job_text, version, measured, assumed: "" })
+    let disk = document["disk_util"][0]["name"].as_str().map(str::to_owned);
+    (!names.is_empty()).then_some(FioOutput { job_text, version, disk, measured, assumed: "" })
 }
 
 fn of_text(text: &str) -> Option<FioOutput> {
     let mut version = "fio".to_owned();
     // Each job: its name, its options, and its processes.
     let mut jobs: Vec<(String, String, u32)> = Vec::new();
-    let mut measured = Vec::new();
+    let (mut measured, mut disk) = (Vec::new(), None);
     let (mut job, mut operation, mut iops, mut processes, mut seconds) = (String::new(), "read", 0.0, 1, 0.0_f64);
     for line in text.lines() {
         let trimmed = line.trim();
@@ -126,6 +129,8 @@ fn of_text(text: &str) -> Option<FioOutput> {
             (operation, iops) = (of, leading(rest).unwrap_or(0.0));
             let lasted = rest.rsplit_once('/').and_then(|(_, time)| leading(time)).unwrap_or(0.0) / 1e3;
             seconds = seconds.max(lasted);
+        } else if let Some((name, _)) = trimmed.split_once(": ios=") {
+            disk.get_or_insert_with(|| name.to_owned());
         } else if let Some(rest) = trimmed.strip_prefix("lat (").filter(|rest| rest.contains("avg=")) {
             let unit = match rest.split(')').next() {
                 Some("nsec") => 1.0,
@@ -147,7 +152,7 @@ fn of_text(text: &str) -> Option<FioOutput> {
         }
     }
     let assumed = "direct I/O all over one device, without pauses and rates";
-    (!jobs.is_empty()).then_some(FioOutput { job_text, version, measured, assumed })
+    (!jobs.is_empty()).then_some(FioOutput { job_text, version, disk, measured, assumed })
 }
 
 /// The options in the first line about a job, such as `rw=read, bs=(R) 4096B-4096B, (W) 16.0KiB-64.0KiB, ..., iodepth=1`.

@@ -45,6 +45,16 @@ pub struct CheckedLatency {
 }
 
 impl CheckedLatency {
+    /// Its I/Os in words, such as `reads` of a monitoring tool's load, `reads of db` of a job.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let is_subject = |job: &str| ["reads", "writes", "discards"].contains(&job);
+        if self.job.split(" and ").all(is_subject) {
+            return self.job.clone();
+        }
+        format!("{}s of {}", self.operation.name(), self.job)
+    }
+
     /// The factor between the latencies of the model and the disk, whichever is longer: 1 if they are equal.
     #[must_use]
     pub fn factor(&self) -> f64 {

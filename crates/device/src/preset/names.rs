@@ -169,7 +169,7 @@ const NEAREST: [(&str, &str); 9] = [
 ];
 
 /// Words that tell what class a drive is of: names of series, by their makers' data sheets.
-const SERIES: [(&str, &[&str]); 4] = [
+const SERIES: [(&str, &[&str]); 7] = [
     ("intel-p4800x-375gb, a model of another Optane drive", &["p5800x", "p4801x", "900p", "905p"]),
     (
         "nvme, a model of its class and not of this drive",
@@ -192,6 +192,12 @@ const SERIES: [(&str, &[&str]); 4] = [
         "hdd, a model of its class and not of this drive",
         &["exos", "ironwolf", "barracuda", "skyhawk", "constellation", "deskstar", "ultrastar", "travelstar"],
     ),
+    ("sd-card, a model of its class and not of this card", &["microsd", "microsdhc", "microsdxc", "sdhc", "sdxc"]),
+    (
+        "usb-stick, a model of its class and not of this stick",
+        &["usb", "usb2", "usb3", "cruzer", "datatraveler", "jetflash"],
+    ),
+    ("emmc, a model of its class and not of this chip", &["emmc"]),
 ];
 
 /// How model numbers begin, by their makers, and the class of these drives.
@@ -222,13 +228,21 @@ fn of_model_number(words: &[&str]) -> Option<&'static str> {
     })
 }
 
-/// The nearest preset to a drive of a known series. Disks of WD have colours, and its SSDs of these say so.
+/// The nearest preset to a drive of a known series. Disks of WD have colours, and its SSDs of these say so; Micron's series are numbers.
 fn of_known_series(name: &str) -> Option<&'static str> {
     let words: Vec<&str> = name.split('-').collect();
     let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
     let known = SERIES.into_iter().find(|(_, series)| has(series)).map(|(nearest, _)| nearest);
+    let of_micron = || {
+        let series = [
+            (&SERIES[1], ["7300", "7400", "7450", "7500", "9300", "9400", "9550"].as_slice()),
+            (&SERIES[2], &["5100", "5200", "5210", "5300", "5400"]),
+        ];
+        let found = series.into_iter().find(|(_, numbers)| has(numbers)).map(|(class, _)| class.0);
+        found.filter(|_| has(&["micron"]))
+    };
     let is_disk_of_wd = || has(&["wd"]) && has(&["red", "gold", "purple"]) && !has(&["ssd", "nvme"]);
-    known.or_else(|| is_disk_of_wd().then_some(SERIES[3].0)).or_else(|| of_model_number(&words))
+    known.or_else(of_micron).or_else(|| is_disk_of_wd().then_some(SERIES[3].0)).or_else(|| of_model_number(&words))
 }
 
 /// What to use for a name without a preset, as the end of a sentence; `None` if unknown.
@@ -323,6 +337,12 @@ mod tests {
             ("Micron_7450_MTFDKCC3T8TFR", "nvme"),
             ("SAMSUNG MZ7LH960HAJR-00005", "sata-ssd"),
             ("KIOXIA-EXCERIA PLUS G3 SSD", "nvme"),
+            ("Micron 7450", "nvme"),
+            ("micron_5300_pro", "sata-ssd"),
+            ("SanDisk Extreme microSDXC A2", "sd-card"),
+            ("SanDisk Ultra USB 3.0", "usb-stick"),
+            ("Kingston DataTraveler", "usb-stick"),
+            ("Samsung eMMC 64GB", "emmc"),
         ] {
             assert!(nearest(name).unwrap().starts_with(&format!("{class}, ")) && resolved(name).is_none(), "{name}");
         }

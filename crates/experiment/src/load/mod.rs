@@ -4,7 +4,9 @@
 //! Tests: `crates/experiment/src/load/` (in its files), `crates/experiment/tests/recordings.rs`, `crates/hoistway/tests/cli/loads.rs`.
 
 pub(crate) mod demand;
+mod device_check;
 pub(crate) mod equivalent_jobs;
+mod fio_output;
 pub(crate) mod job_facts;
 pub(crate) mod rates;
 pub(crate) mod recording;
@@ -14,9 +16,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use hoistway_answer::FigureName;
+use hoistway_answer::{FigureName, ResultsDocument};
 use hoistway_blk::ground::Nanos;
-use hoistway_fio::output::{FioOutput, Measured};
 use hoistway_fio::{Environment, JobFile};
 use hoistway_load::{LogSettings, Process};
 use hoistway_program::Change;
@@ -28,6 +29,7 @@ use crate::comparison::environment::{CallerEnvironment, Options};
 use crate::comparison::error::{About as _, Error, Fault};
 use crate::comparison::fields::Field;
 use crate::comparison::{self, Comparison};
+use crate::load::fio_output::FioRun;
 use crate::load::rates::Rates;
 use crate::load::recording::Recorded;
 use crate::load::times::time;
@@ -51,24 +53,6 @@ fn cannot_be_job_file(text: &str) -> bool {
     !has_sections && lines().next().is_some_and(|line| !is_option(line))
 }
 
-/// What fio measured in the run whose output is the load.
-fn origin(output: &FioOutput) -> String {
-    let row = |row: &Measured| {
-        let Measured { job, operation, iops, mean_ns, processes } = row;
-        let each = if *processes > 1 { format!(" in each of {processes} processes") } else { String::new() };
-        format!("{job} {iops:.0} {operation}s a second{each} of {:.3} ms", mean_ns / 1e6)
-    };
-    let rows: Vec<String> = output.measured.iter().map(row).collect();
-    let measured = if rows.is_empty() { "nothing".to_owned() } else { rows.join(", ") };
-    let assumed =
-        if output.assumed.is_empty() { String::new() } else { format!(" Not shown and assumed: {}.", output.assumed) };
-    format!(
-        "The jobs are those of the output of {}, which measured {measured}. Compare the row of the scheduler that it ran under: if that is \
-         far off, the model is not of that device.{assumed}",
-        output.version
-    )
-}
-
 /// A job file that replays an I/O log.
 fn replay_of(log: &Path) -> String {
     let name = log.display().to_string().replace('\\', "\\\\").replace(':', "\\:");
@@ -86,6 +70,8 @@ pub(crate) struct Load {
     pub(crate) recorded: Option<Arc<Recorded>>,
     /// The summary that the load was derived from, if any.
     pub(crate) rates: Option<Rates>,
+    /// What fio measured, if the load is its output.
+    pub(crate) fio_run: Option<FioRun>,
     /// Where the load comes from, if not from a job file: sentences for the user.
     pub(crate) notices: Vec<String>,
     /// Changes to the program that the recording suggests.
@@ -107,6 +93,7 @@ impl Load {
             text,
             recorded: None,
             rates: None,
+            fio_run: None,
             notices: Vec::new(),
             changes: Vec::new(),
             page: None,
@@ -151,7 +138,9 @@ impl Load {
                 let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);
                 if let Some(read) = hoistway_fio::output::read(&text) {
                     let output = read.map_err(|problem| Error::new(Field::Load, format!("{name}: {problem}")))?;
-                    Load { notices: vec![origin(&output)], ..load_from_text(name, output.job_text) }
+                    let fio_run = FioRun::of(&output);
+                    let notices = vec![fio_run.origin()];
+                    Load { notices, fio_run: Some(fio_run), ..load_from_text(name, output.job_text) }
                 } else if let Some(parsed) = summary::recognise(&text) {
                     let summary = parsed.map_err(|error| Error::new(Field::Load, format!("{name}: {error}")))?;
                     let rates = Rates::of(options, &name, summary)?;
@@ -182,6 +171,16 @@ impl Load {
     pub(crate) fn focus(&self) -> Option<FigureName> {
         let scenario_focus = self.page.as_ref().map(|page| page.focus.clone());
         scenario_focus.or_else(|| self.rates.as_ref().and_then(Rates::focus))
+    }
+
+    /// Adds what was observed beside the model: of a load from a monitoring tool's output, or fio's.
+    pub(crate) fn check_device(&self, document: &mut ResultsDocument) {
+        let checks = match (&self.rates, &self.fio_run) {
+            (Some(rates), _) => rates.checks(document),
+            (None, Some(run)) => run.checks(document),
+            (None, None) => return,
+        };
+        device_check::add(document, checks);
     }
 
     /// The host if none is named: for a recording the one that it shows.

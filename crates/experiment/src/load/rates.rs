@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use hoistway_answer::document::{CheckedLatency, DeviceCheck, device_name};
+use hoistway_answer::document::{CheckedLatency, DeviceCheck};
 use hoistway_answer::{FigureName, ResultsDocument};
 use hoistway_trace::summary::{DirectionRates, Disk, Summary};
 
@@ -20,8 +20,6 @@ const SECONDS_MAX: f64 = 30.0;
 const RATE_MIN: f64 = 0.5;
 /// Sizes are rounded to multiples of this.
 const BLOCK_BYTES: f64 = 4096.0;
-/// A model whose mean latency is off by more than this fraction does not fit.
-const OFF_MAX: f64 = 0.2;
 
 /// A summary and its simulated disk.
 #[derive(Clone, Debug)]
@@ -131,29 +129,10 @@ impl Rates {
         vec![sentence, limits]
     }
 
-    /// Adds the mean time of an I/O on the disk and on its model, for each setup under the disk's default scheduler.
-    pub(crate) fn check(&self, document: &mut ResultsDocument) {
+    /// The mean time of an I/O on the disk and on its model, for each setup under the disk's default scheduler.
+    pub(crate) fn checks(&self, document: &ResultsDocument) -> Vec<DeviceCheck> {
         let setup_count = document.setups.len().max(1) as u32;
-        document.device_checks = (0..setup_count).filter_map(|setup| self.check_setup(document, setup)).collect();
-        for check in document.device_checks.clone() {
-            let device = document.setups.get(check.setup as usize).map(|setup| device_name(&setup.device));
-            let model_location = device.map_or_else(|| "here".to_owned(), |name| format!("on {name}"));
-            let words = |row: &CheckedLatency| {
-                let [observed_ms, model_ms] = [row.observed_ns, row.model_ns].map(|ns| ns / 1e6);
-                format!("{} took {observed_ms:.2} ms on {}, {model_ms:.2} ms {model_location}", row.job, check.disk)
-            };
-            let all = check.rows.iter().map(words).collect::<Vec<_>>().join(", ");
-            let is_off = |row: &CheckedLatency| (row.model_ns / row.observed_ns - 1.0).abs() > OFF_MAX;
-            match document.device_mismatch(check.setup) {
-                // The conclusion reports it instead of a verdict.
-                Some(_) => {}
-                None if check.rows.iter().any(is_off) => document.doubts.push(format!(
-                    "{all} under {}: choose a model with --device that fits, or calibrate one",
-                    check.under
-                )),
-                None => document.notices.push(format!("The model fits: {all} under {}.", check.under)),
-            }
-        }
+        (0..setup_count).filter_map(|setup| self.check_setup(document, setup)).collect()
     }
 
     /// The check on one setup; `None` without anything to compare.

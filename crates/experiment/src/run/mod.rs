@@ -110,8 +110,8 @@ impl Plan<'_> {
         mut document: ResultsDocument,
         controls: &Controls,
     ) -> Result<ResultsDocument, Error> {
-        if let Some(rates) = self.load.rates.as_ref().filter(|_| !document.partial) {
-            rates.check(&mut document);
+        if !document.partial {
+            self.load.check_device(&mut document);
         }
         if let Some(recorded) = &self.load.recorded {
             if !document.partial {

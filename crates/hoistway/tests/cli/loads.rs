@@ -114,3 +114,43 @@ fn latencies_by_priority_are_in_the_results_as_fio_has_them() {
     assert_eq!(Some(total), job["read"]["total_ios"].as_u64());
     assert!(job["write"].get("prios").is_none());
 }
+
+/// What fio printed of a job that reads and writes, with these mean latencies in microseconds.
+fn fio_output(read_us: u32, write_us: u32) -> String {
+    let of = |mean_us: u32| {
+        let second = 1_000_000 / (read_us + write_us);
+        format!(r#"{{"total_ios": {second}, "iops": {second}, "lat_ns": {{"mean": {}}}}}"#, mean_us * 1000)
+    };
+    format!(
+        r#"{{"fio version": "fio-3.33", "global options": {{"filename": "/dev/vdb", "direct": "1", "runtime": "1"}}, "jobs": [{{
+            "jobname": "db", "job options": {{"rw": "randrw", "bs": "4k", "size": "1g"}}, "read": {}, "write": {}}}],
+            "disk_util": [{{"name": "vdb"}}]}}"#,
+        of(read_us),
+        of(write_us)
+    )
+}
+
+#[test]
+fn the_output_of_fio_is_a_load_and_gets_no_verdict_on_a_device_that_is_not_its_own() {
+    let folder = tempdir().unwrap();
+    let compared = |read_us: u32, write_us: u32| -> Value {
+        fs::write(folder.path().join("out.json"), fio_output(read_us, write_us)).unwrap();
+        let arguments = ["compare", "out.json", "--device", "null", "--runtime", "200ms", "--format", "json"];
+        serde_json::from_str(&succeeded(hoistway().current_dir(folder.path()).args(arguments))).unwrap()
+    };
+    let far = compared(5000, 20);
+    assert!(far.get("verdicts").is_none(), "{}", far["verdicts"]);
+    let first = far["conclusion"][0].as_str().unwrap();
+    assert!(
+        first.starts_with("No verdict for null: it is not the observed device vdb: reads of db took 5.00 ms"),
+        "{first}"
+    );
+    assert!(!first.contains("writes of db"), "{first}");
+    // The scheduler of the output is unknown, so the nearest one counts, and its figures fit themselves.
+    let model_us = |row: usize| far["device_checks"][0]["rows"][row]["model_ns"].as_f64().unwrap() / 1e3;
+    let fitting = compared(model_us(0).round() as u32, model_us(1).round() as u32);
+    assert_eq!(fitting["verdicts"].as_array().map(Vec::len), Some(1), "{}", fitting["device_checks"]);
+    let notices = fitting["notices"].as_array().unwrap();
+    let fits = |notice: &Value| notice.as_str().unwrap().starts_with("The model fits: reads of db took ");
+    assert!(notices.iter().any(fits), "{notices:?}");
+}

@@ -25,10 +25,10 @@ fn sentence(document: &ResultsDocument, setup: u32, mismatch: &DeviceMismatch) -
     let took = |row: &CheckedLatency| {
         if let Some(ios) = row.model_ios.filter(|_| row.is_too_slow()) {
             let [observed, model] = [row.ios, ios].map(|ios| value(Figure::Iops, ios, false));
-            return format!("{observed} {} a second were done there, and {model} can be done here", row.job);
+            return format!("{observed} {} a second were done there, and {model} can be done here", row.subject());
         }
         let [observed, model] = [row.observed_ns, row.model_ns].map(|ns| value(Figure::Mean, ns, false));
-        format!("{} took {observed} there and {model} here ({} times)", row.job, units::times(row.factor()))
+        format!("{} took {observed} there and {model} here ({} times)", row.subject(), units::times(row.factor()))
     };
     let took = list(&rows.iter().map(took).collect::<Vec<_>>());
     let is_seek = |row: &CheckedLatency| row.observed_ns >= SEEK_NS && row.model_ns < row.observed_ns;
