@@ -36,6 +36,9 @@ pub struct RecordingSummary {
     /// too few from their issue to their end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_off_factor: Option<f64>,
+    /// Whether the device model was chosen by the recording, or made of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_device_seen: bool,
     /// Other programs that are consistent with the recording.
     pub alternatives: Vec<AlternativeProgram>,
     /// Whether it lacks too much for a verdict.

@@ -32,6 +32,7 @@ impl Plan<'_> {
     ) -> Result<RecordingSummary, Error> {
         let mut summary = recorded.summary();
         summary.device_off_factor = recorded.off_by(&self.setups[0].devices[0]);
+        summary.is_device_seen = recorded.is_device_seen(&self.setups[0].devices[0]);
         let (own_scheduler, is_guess) = match &recorded.recorded_under {
             Some(name) => (Some(name.clone()), false),
             // A queue without a scheduler inserts few requests.

@@ -160,3 +160,21 @@ fn a_replay_that_fails_names_what_is_at_fault() {
     let right = text(&["--device", "emmc"]);
     assert!(!right.contains("at fault"), "{right}");
 }
+
+#[test]
+fn flushes_have_the_device_for_themselves_only_if_they_had_it_in_the_recording() {
+    let folder = tempdir().unwrap();
+    let load = "[db]\nfilename=/dev/sda\ndirect=1\nioengine=psync\ntime_based\nruntime=500ms\nsize=2g\nrw=randrw\nbs=8k\nfsync=8\n\
+                numjobs=4\n";
+    fs::write(folder.path().join("load.fio"), load).unwrap();
+    let sata = succeeded(hoistway().args(["devices", "sata-ssd", "--toml"]));
+    fs::write(folder.path().join("queued.toml"), sata.replace("sata = true", "sata = false")).unwrap();
+    for (device, is_sata) in [("sata-ssd", true), ("queued.toml", false)] {
+        compare(folder.path(), &["load.fio", "--device", device, "--schedulers", "none", "--trace", "run.blktrace"]);
+        let made = format!("{is_sata}.toml");
+        let fit = ["calibrate", "fit", "run.none.blktrace.0", "-o", &made];
+        succeeded(hoistway().current_dir(folder.path()).args(fit));
+        let text = fs::read_to_string(folder.path().join(made)).unwrap();
+        assert_eq!(text.contains("\nsata = true\n"), is_sata, "{text}");
+    }
+}

@@ -210,8 +210,13 @@ fn at_fault(recording: &RecordingSummary) -> String {
         "the recording was made under another scheduler (--recorded-under) or with another queue (--nr-requests)";
     match recording.device_off_factor {
         Some(factor) if factor < DEVICE_FITS => format!(
-            "The device model is not at fault: it serves the recorded requests, as many at a time as then, within {:.0} %. Either the program              behind the recording is inferred wrongly (--as timed keeps the recorded times), or {SETTINGS}.",
+            "The device model is not at fault: it serves the recorded requests, as many at a time as then, within {:.0} %. Either the program \
+             behind the recording is inferred wrongly (--as timed keeps the recorded times), or {SETTINGS}.",
             (factor - 1.0) * 100.0
+        ),
+        Some(factor) if recording.is_device_seen => format!(
+            "The device model is at fault, though it is that of the recording: with the recorded requests, as many at a time as then, it is off \
+             by a factor of {factor:.1}. One calibrated on the device (`hoistway calibrate device`) may be nearer.",
         ),
         Some(factor) => format!(
             "The device model is at fault: with the recorded requests, as many at a time as then, it is off by a factor of {factor:.1}. One made \
@@ -321,5 +326,17 @@ mod tests {
         assert!(withdrawn.0.is_some_and(|sentence| sentence.starts_with("bfq is not recommended: from none to bfq ")));
         assert_eq!(withdrawn.1, Vec::<String>::new());
         assert_eq!(parts_sentences(&recording(9.9, 5000), &of(Figure::Mean, true), Some("bfq")).1.len(), 1);
+    }
+
+    #[test]
+    fn a_model_made_of_the_recording_is_not_advised_where_it_was_used() {
+        let said = |factor: Option<f64>, is_device_seen: bool| {
+            at_fault(&RecordingSummary { device_off_factor: factor, is_device_seen, ..RecordingSummary::default() })
+        };
+        assert!(said(Some(2.0), false).contains("(no --device)"));
+        let seen = said(Some(2.0), true);
+        assert!(seen.contains("off by a factor of 2.0") && !seen.contains("--device"), "{seen}");
+        assert!([true, false].map(|seen| said(Some(1.01), seen)).iter().all(|text| text.contains("not at fault")));
+        assert!([None, Some(1.01), Some(2.0)].map(|factor| said(factor, true)).iter().all(|text| !text.contains("  ")));
     }
 }

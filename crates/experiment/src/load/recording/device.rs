@@ -236,6 +236,23 @@ fn seeks(commands: &[ServedCommand]) -> bool {
     reads.get(reads.len() / 100).is_some_and(|soonest| *soonest >= SEEK)
 }
 
+/// Whether a device has a major number of SCSI disks; other drivers have numbers of their own.
+fn is_scsi(major: u16) -> bool {
+    matches!(major, SD | 65..=71 | 128..=135)
+}
+
+/// Whether the device was given commands while it worked on a flush.
+fn serves_beside_flushes(commands: &[ServedCommand]) -> bool {
+    let mut flushed = Instant::ZERO;
+    commands.iter().any(|command| {
+        let is_beside = command.issued < flushed;
+        if command.op == Op::Flush {
+            flushed = flushed.max(command.ended);
+        }
+        is_beside
+    })
+}
+
 /// The model of a device that served these commands, behind queues like those of its class.
 fn made_of(program: &Program, commands: &[ServedCommand], name: &str) -> Option<Made> {
     let class = match device_class(program) {
@@ -257,6 +274,9 @@ fn made_of(program: &Program, commands: &[ServedCommand], name: &str) -> Option<
     (file.throttle, file.faults, file.tracer, file.transport) = (None, None, None, None);
     file.service = Some(estimated.parameters.clone());
     file.shape.write_cache = has(Op::Flush);
+    // Commands that are not queued have the device for themselves.
+    file.shape.sata &= is_scsi(program.device.major) && !serves_beside_flushes(commands);
+    file.shape.scsi &= is_scsi(program.device.major);
     file.shape.fua = program.served.iter().any(|request| request.flags.has(Flags::FUA));
     let largest = commands.iter().map(|command| command.sectors).max().unwrap_or(0);
     // Where larger I/Os were split, that is the most that it takes.

@@ -124,6 +124,11 @@ impl Recorded {
         self.seen.get_or_init(|| device::seen_device(&self.program, &self.name)).as_ref()
     }
 
+    /// Whether this model was chosen by the recording, or made of it.
+    pub(crate) fn is_device_seen(&self, preset: &Preset) -> bool {
+        self.seen.get().and_then(Option::as_ref).is_some_and(|seen| seen.preset.name == preset.name)
+    }
+
     /// By what factor a model is off on the recorded requests.
     pub(crate) fn off_by(&self, preset: &Preset) -> Option<f64> {
         device::off_by(&self.program, preset)
