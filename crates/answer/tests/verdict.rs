@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use hoistway_answer::document::{Aspect, Decision, REVISION, RecordingSummary, Run, Verdict};
+use hoistway_answer::document::{Aspect, Decision, REVISION, RecordedStream, RecordingSummary, Run, Verdict};
 use hoistway_answer::{Analysis, Figure, FigureName, ResultsDocument, judge};
 use hoistway_measure::Operation;
 use proptest::prelude::*;
@@ -175,6 +175,10 @@ fn small_random_reads_go_before_commits_these_before_streams_and_writes_come_las
     let mut document = document(&vec![vec![[one; 2]; 3]; 2]);
     let focus = |document: &ResultsDocument| verdict(document).focus[0].figure.to_string();
     assert_eq!(focus(&document), "reads:read:p99");
+    let rest = RecordedStream { name: "reads".to_owned(), is_rest: true, ..RecordedStream::default() };
+    document.recording = Some(Box::new(RecordingSummary { streams: vec![rest], ..RecordingSummary::default() }));
+    assert_eq!(focus(&document), "writes:write:iops", "the rest of a recording is no party");
+    document.recording = None;
     let each = |document: &mut ResultsDocument, change: fn(&mut Run)| document.runs.iter_mut().for_each(change);
     each(&mut document, |run| {
         run.jobs[0].random = Some(false);

@@ -67,6 +67,12 @@ impl RecordingSummary {
         self.off_by(MISMATCH_FACTOR).filter(move |_| is_as_recorded).filter(is_modelled)
     }
 
+    /// Whether the job of this name stands for all tasks that are too small for a job of their own.
+    #[must_use]
+    pub fn is_rest(&self, job: &str) -> bool {
+        self.streams.iter().any(|stream| stream.is_rest && stream.name == job)
+    }
+
     /// Whether the recorded queue may have hidden how many I/Os a stream wanted outstanding.
     #[must_use]
     pub fn hides_depth(&self) -> bool {
@@ -101,6 +107,9 @@ pub struct RecordedStream {
     /// The task, if it alone has this role among those of its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// Whether it stands for all tasks that are too small for a job of their own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_rest: bool,
     /// Number of I/Os.
     pub ios: u64,
     /// Number of reads.

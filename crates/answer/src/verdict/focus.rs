@@ -72,7 +72,7 @@ pub(super) fn chosen<'a>(
     if let Some(part) = load_part {
         return Some(Focus { parts: vec![part], from: FocusFrom::Load });
     }
-    Some(Focus { parts: vec![default_part(judged_parties, setups)?], from: FocusFrom::Figures })
+    Some(Focus { parts: vec![default_part(analysis, judged_parties, setups)?], from: FocusFrom::Figures })
 }
 
 /// Logarithms of ratios below this are equal, as far as the tables show.
@@ -140,11 +140,15 @@ impl WaitKind {
     }
 }
 
-/// The figure that a verdict names first if neither the user nor the load chose one. Parties that wait come before bulk work, then
+/// The figure that a verdict names first if neither the user nor the load chose one. The rest of a recording comes last; parties that wait come before bulk work, then
 /// those with more weight, then the order of [`WaitKind`] decides, then the number of processes, then the number of I/Os. The operation
 /// is the one that changes the party's loop most; if only progress counts, which all its operations share, the one that a user most
 /// likely waits for.
-fn default_part<'a>(judged_parties: &[JudgedParty<'a>], setups: &[SetupVariants<'a>]) -> Option<Part<'a>> {
+fn default_part<'a>(
+    analysis: &Analysis<'a>,
+    judged_parties: &[JudgedParty<'a>],
+    setups: &[SetupVariants<'a>],
+) -> Option<Part<'a>> {
     let do_some_differ = judged_parties.iter().any(|judged| differs(judged, setups, SMALLEST_EFFECT.ln_1p()));
     let rank = |judged: &&JudgedParty<'a>| {
         let party = &judged.party;
@@ -153,7 +157,10 @@ fn default_part<'a>(judged_parties: &[JudgedParty<'a>], setups: &[SetupVariants<
         let ios: u64 = party.operations().map(|operation| party.volume(operation).ios).sum();
         // Among equals the name decides, as the order of jobs must not.
         let most = (Reverse(processes), Reverse(ios), party.name());
+        // What nobody does as a whole nobody waits for as a whole.
+        let is_rest = analysis.document.recording.as_ref().is_some_and(|recording| recording.is_rest(party.name()));
         let is_bulk = (
+            is_rest,
             judged.role == Role::LeftOver,
             judged.role == Role::Bulk,
             do_some_differ && !differs(judged, setups, SAME),

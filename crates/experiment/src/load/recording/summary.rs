@@ -5,7 +5,7 @@ use hoistway_answer::document::{
     JobSummary, RecordedSeries, RecordedStream, RecordingSummary, SelfCheck, SeriesSummary,
 };
 use hoistway_measure::Operation;
-use hoistway_program::{Class, Done, Latency, Mode, Stream};
+use hoistway_program::{Class, Done, Kind, Latency, Mode, Stream};
 
 use super::Recorded;
 
@@ -47,6 +47,7 @@ impl Recorded {
                     [stream] if stream.name != stream.task_name => stream.pid,
                     _ => None,
                 },
+                is_rest: job_streams.iter().any(|stream| stream.kind == Kind::Others),
                 ios: sum(|stream| stream.ios),
                 reads,
                 writes,
