@@ -374,3 +374,25 @@ fn a_recording_runs_in_real_time_as_its_program_waits() {
     assert!((800..=896).contains(&ios("python3")) && (1300..=1453).contains(&ios("jbd2/loop0-8")), "{jobs:?}");
     assert!(document["is_real"] == true, "{}", document["is_real"]);
 }
+
+#[test]
+fn a_burst_late_in_a_recording_has_the_rate_of_its_replay() {
+    let folder = tempdir().unwrap();
+    let load = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=psync\nsize=1g\nrw=randread\n\
+                [steady]\ntime_based\nruntime=1\n[burst]\nstartdelay=700ms\nnumber_ios=60\noffset=1g\nnumjobs=2\n";
+    fs::write(folder.path().join("load.fio"), load).unwrap();
+    let compare = |arguments: &[&str]| {
+        let common = ["--device", "sata-ssd", "--schedulers", "none", "--repeat", "1"];
+        succeeded(hoistway().current_dir(folder.path()).arg("compare").args(arguments).args(common))
+    };
+    compare(&["load.fio", "--trace", "run.blktrace"]);
+    let document: Value = serde_json::from_str(&compare(&["run.none.blktrace.0", "--format", "json"])).unwrap();
+    let checks = document["recording"]["self_check"].as_array().unwrap();
+    let bursts: Vec<&Value> =
+        checks.iter().filter(|check| check["job"].as_str().unwrap().starts_with("burst")).collect();
+    assert!(!bursts.is_empty(), "{checks:?}");
+    for check in bursts {
+        let [recorded, replayed] = ["recorded_iops", "replayed_iops"].map(|name| check[name].as_f64().unwrap());
+        assert!((recorded / replayed - 1.0).abs() < 0.1, "{check}");
+    }
+}

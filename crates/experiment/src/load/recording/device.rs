@@ -88,7 +88,9 @@ pub(crate) fn seen_device(program: &Program, name: &str) -> Option<SeenDevice> {
         let limit = if preset.shape().rotational { DISK_FITS } else { DRIVE_FITS };
         factor < limit || fit.as_ref().is_some_and(|fit| factor < fit.factor().min(DISK_FITS))
     };
-    if let Some((factor, preset)) = best.filter(|(factor, preset)| fits(*factor, preset)) {
+    // What fits the end alone is another device than that of the rest.
+    let fits_throughout = |preset: &Preset| off_by(program, preset).is_none_or(|factor| factor < DISK_FITS);
+    if let Some((factor, preset)) = best.filter(|(factor, preset)| fits(*factor, preset) && fits_throughout(preset)) {
         let notice = format!(
             "No --device given; using {}, which serves the recorded requests as the recorded device did, within {:.0} % (as many at a time as then).",
             preset.name,

@@ -117,13 +117,18 @@ impl Recorded {
                 .flat_map(|run| run.jobs.iter().filter(|job| job.name == name))
                 .collect();
             for operation in [Operation::Read, Operation::Write, Operation::Trim] {
-                let (mut ios, mut sum_ns, mut recorded_iops) = (0, 0.0, 0.0);
-                for stream in self.program.streams.iter().filter(|stream| stream.name == name) {
-                    let (done, seconds) = recorded_figures(stream, operation, self.program.span_ns);
-                    ios += done.ios;
-                    sum_ns += done.mean_ns * done.ios as f64;
-                    recorded_iops += done.ios as f64 / seconds;
-                }
+                let figures = |is_whole: bool| {
+                    let (mut ios, mut sum_ns, mut iops) = (0, 0.0, 0.0);
+                    for stream in self.program.streams.iter().filter(|stream| stream.name == name) {
+                        let (done, seconds) = recorded_figures(stream, operation, self.program.span_ns, is_whole);
+                        ios += done.ios;
+                        sum_ns += done.mean_ns * done.ios as f64;
+                        iops += done.ios as f64 / seconds;
+                    }
+                    (ios, sum_ns, iops)
+                };
+                let after_ramp = figures(false);
+                let (ios, sum_ns, recorded_iops) = if after_ramp.0 > 0 { after_ramp } else { figures(true) };
                 let Some((replayed_ns, replayed_iops)) = replayed_figures(&jobs, operation).filter(|_| ios > 0) else {
                     continue;
                 };
@@ -144,26 +149,25 @@ fn latency_of(stream: &Stream, operation: Operation) -> Latency {
     }
 }
 
-/// What a stream did in an operation, and in how many seconds: after the ramp, as in its replay. Of discards, which its slices do
-/// not tell from writes, and of a stream that ended before, all.
-fn recorded_figures(stream: &Stream, operation: Operation, span_ns: u64) -> (Done, f64) {
-    let mut done = Done::default();
-    let ramp = stream.over_time.len() / RAMP_SHARE;
+/// What a stream did in an operation, and in how many seconds: from the end of the ramp to its last I/O, as in its replay, even if it
+/// began later. `is_whole`: with the ramp. Its slices do not tell discards from writes, so of these only the whole is known.
+fn recorded_figures(stream: &Stream, operation: Operation, span_ns: u64, is_whole: bool) -> (Done, f64) {
+    let ramp_ns = span_ns / RAMP_SHARE as u64;
+    let from_ns = if stream.last_ns > ramp_ns { ramp_ns } else { stream.first_ns };
+    let seconds = stream.last_ns.saturating_sub(from_ns).max(1) as f64 / 1e9;
+    if is_whole {
+        let latency = latency_of(stream, operation);
+        return (Done { ios: latency.ios, mean_ns: latency.mean_ns }, seconds);
+    }
+    let (mut ios, mut sum_ns) = (0, 0.0);
     if operation == Operation::Read || stream.discards.0 == 0 {
-        let (mut ios, mut sum_ns) = (0, 0.0);
-        for slice in stream.over_time.iter().skip(ramp) {
+        for slice in stream.over_time.iter().skip(stream.over_time.len() / RAMP_SHARE) {
             let part = if operation == Operation::Read { slice.reads } else { slice.writes };
             ios += part.ios;
             sum_ns += part.mean_ns * part.ios as f64;
         }
-        done = Done { ios, mean_ns: sum_ns / ios.max(1) as f64 };
     }
-    let mut first_ns = stream.first_ns.max(span_ns / RAMP_SHARE as u64);
-    if done.ios == 0 {
-        let latency = latency_of(stream, operation);
-        (done, first_ns) = (Done { ios: latency.ios, mean_ns: latency.mean_ns }, stream.first_ns);
-    }
-    (done, stream.last_ns.saturating_sub(first_ns).max(1) as f64 / 1e9)
+    (Done { ios, mean_ns: sum_ns / ios.max(1) as f64 }, seconds)
 }
 
 /// The recorded I/O of some streams over time, without the ramp.
