@@ -19,16 +19,16 @@ pub(super) const CACHYOS: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "Nothing is judged, because no figures were published: the table shows what users of that distribution can choose \
-                     between. CachyOS changed its default for NVMe to kyber because none is said to suffer under mixed loads. Each tier \
-                     runs on a preset of its class: there is none of generation 5, for which the fastest drive of generation 4 stands in, \
-                     and all but the 980 PRO are coarse models, not calibrated for mixed loads; how full a drive is they do not know. \
-                     Latencies are those of a process that reads 4 KiB at depth 4 beside writes at random, 4 KiB by one process or 64 KiB \
-                     by two. Kyber holds writes back only while reads miss their target and writes keep theirs, so that both targets of a \
-                     tier matter: beside small writes the 0.5 ms of the high end cut the median of reads to a quarter, for two thirds of \
-                     the writes; beside large writes the tier of Optane loses what kyber's defaults gain, because there writes miss 0.1 ms \
-                     as well. The middle tier is kyber's default. On coarse models of slow drives reads wait for programs, and no target \
-                     helps.";
+const STORY: &str = "Nothing is judged, because no figures were published: the table shows what users of that \
+                     distribution can choose between. Each tier runs on a preset of its class: there is none of \
+                     generation 5, for which the fastest drive of generation 4 stands in, and all but the 980 PRO are \
+                     coarse models, not calibrated for mixed loads. Latencies are those of a process that reads 4 KiB \
+                     at depth 4 beside writes at random, 4 KiB by one process or 64 KiB by two. Kyber holds writes \
+                     back only while reads miss their target and writes keep theirs, so that both targets of a tier \
+                     matter: beside small writes the 0.5 ms of the high end cut the median of reads to a quarter, for \
+                     two thirds of the writes; beside large writes the tier of Optane loses what kyber's defaults \
+                     gain, because there writes miss 0.1 ms as well. The middle tier is kyber's default. On coarse \
+                     models of slow drives reads wait for programs, and no target helps.";
 
 /// A tier of drives, with its settings.
 struct Tier {

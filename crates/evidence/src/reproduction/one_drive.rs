@@ -50,12 +50,10 @@ const LIMITS_AND_STEPS: &[(Unknown, f64)] = &[
     (Unknown("flash.collection.step_programs"), 6.0),
 ];
 
-const STORY: &str = "The write side of the drive was fitted to the rows with 1, 4 and 16 writers over eight drives, to the reader at \
-                     iodepth 1 here and to the process that mixes reads and writes; the reader at iodepth 128 is a prediction. \
-                     Each program of flash takes one from a store of free flash, which one die at a time refills. Once it is \
-                     empty, nothing is programmed until it is full again: 1 % of the writes wait for 13 ms while reads continue. \
-                     Reads interrupt programs while the drive holds less data than its buffer, and wait for programs otherwise. \
-                     The reader at iodepth 128 is too fast here.";
+const STORY: &str = "The write side of the drive was fitted to the rows with 1, 4 and 16 writers over eight drives, to \
+                     the reader at iodepth 1 here and to the process that mixes reads and writes; the reader at \
+                     iodepth 128 is a prediction.  The model is described in docs/internals/devices.md. The reader at \
+                     iodepth 128 is too fast here.";
 
 /// A published row: one direction of a load.
 #[derive(Deserialize)]

@@ -28,23 +28,19 @@ pub(super) const INTERFERENCE: Table = Table {
     name: "icpe24-interference",
     title: "only bfq and kyber bound the p99 of a reader beside many writers",
     source: "ICPE 2024 slides: eight Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores; figures 11c and 11d",
-    story: "Figures are the p99 of a reader at iodepth 1 beside 8 and 16 writers at iodepth 128, divided by the worse of bfq's \
-            and kyber's. Beside 16 writers half of the published effect is claimed; for 8 no figures are public, and at least 3 is \
-            claimed. One of the eight drives is slower than the others, \
-            as in the study. Here all processes belong to one fio; in the study each was a fio of its own, and they did not \
-            begin at the same moment. Under bfq that matters, since processes that begin within 180 ms of each other share a \
-            queue. Beside eight writers of 64 KiB that begin 0.4 s after a reader (whose queue is remembered, so that none is \
-            merged with another), reads fell from 14,000 per second after 2 s to 600 after 16 s, and writes were an eighth of \
-            those with low_latency=0. That was on drives whose collection kept up less (an earlier preset); on two drives of \
-            the present preset writes are four fifths. This follows from bfq's rules. Writes of 32 KiB and more are never seeky \
-            on flash (BFQ-64). A process that waits for another drive leaves its queue on this one empty, has had less than \
-            7,000 sectors per second, and is taken for soft real time (BFQ-92, BFQ-95). So this drive is reserved for the \
-            process's empty queue (BFQ-74), and for 20 ms if the process does not come (BFQ-77); that slows all others down, \
-            and makes them look like soft real time in turn. In a trace of 10 s each drive is reserved for two thirds of the \
-            time, nearly always for a writer, and half of that in vain; meanwhile it has 8 commands in flight while some \
-            hundred wait. This does not happen with one drive, with writes of 28 KiB, with low_latency=0, or by the rules of \
-            4.19 and 5.10; it does with two drives, or by the rules of 5.4. Nor does a kernel show it that was recorded with \
-            one drive.",
+    story: "Figures are the p99 of a reader at iodepth 1 beside 8 and 16 writers at iodepth 128, divided by the worse \
+            of bfq's and kyber's. Beside 16 writers half of the published effect is claimed; for 8 no figures are \
+            public, and at least 3 is claimed. One of the eight drives is slower than the others, as in the study. \
+            Here all processes belong to one fio; in the study each was a fio of its own, and they did not begin at \
+            the same moment. Under bfq that matters, since processes that begin within 180 ms of each other share a \
+            queue.  Where no queue is merged with another, writes on two drives are four fifths of those with \
+            low_latency=0. Writes of 32 KiB and more are never seeky on flash (BFQ-64). A process that waits for \
+            another drive leaves its queue on this one empty, has had less than 7,000 sectors per second, and is taken \
+            for soft real time (BFQ-92, BFQ-95). So this drive is reserved for the process's empty queue (BFQ-74), and \
+            for 20 ms if the process does not come (BFQ-77); that slows all others down, and makes them look like soft \
+            real time in turn. This does not happen with one drive, with writes of 28 KiB, with low_latency=0, or by \
+            the rules of 4.19 and 5.10; it does with two drives, or by the rules of 5.4. Nor does a kernel show it \
+            that was recorded with one drive.",
     device: DRIVE,
     host: None,
     unknowns: &[Unknown("shape.hw_queues"), Unknown("flash.fetches_commands"), Unknown("flash.buffer_kib")],
