@@ -45,7 +45,7 @@ pub(super) const AXBOE: Table = Table {
             another CPU's pending list comes with, two; so it is calibration, too. Missed is the share of the lock: \
             the CPUs that do not dispatch contend for the lock of their merges, one for each I/O, so that they spin \
             for most of the half of the time in which CPUs are busy at all; in the published runs 10 % of the CPU time \
-            was busy with the second version.  For the same reason buckets add little to the single dispatcher here (3 \
+            was busy with the second version. For the same reason buckets add little to the single dispatcher here (3 \
             %; published: 14). The row of the NVMe drive is left out, since no preset is as fast as that drive.",
     device: "null",
     host: Some(HOST),

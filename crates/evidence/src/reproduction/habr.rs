@@ -108,7 +108,7 @@ pub(super) const SSD: Table = Table {
     story: "Figures are medians over the processes of a job, as published. The device is calibrated on the row none, \
             except for its round trip of writes at depth 1, which no row of none shows. That was derived from kyber's \
             total, so the rate of kyber's writers is calibration, too. The kyber of Linux 4.12 reduces its write depth \
-            by a step at each stall of the drive until it is 1.  kyber's figures leave out the first 240 s and cover \
+            by a step at each stall of the drive until it is 1. kyber's figures leave out the first 240 s and cover \
             the 160 s that follow.",
     device: SSD_ARTICLE.device,
     host: None,
@@ -132,7 +132,7 @@ pub(super) const NVME: Table = Table {
             Its round trip of writes at depth 1 was derived from kyber's total, minus the time that the host takes, so \
             the rate of kyber's writers is calibration, too. kyber's figures leave out the first 60 s, in which its \
             write depth falls to 1, and cover the next 30 s. The drive has a hardware queue for each of the host's 12 \
-            CPUs.  The mixed processes do 12 % more writes than the writers, in the published runs 9 % fewer: those of \
+            CPUs. The mixed processes do 12 % more writes than the writers, in the published runs 9 % fewer: those of \
             their submissions that follow the completion of a read find a token that is on its way to other queues.",
     device: NVME_ARTICLE.device,
     host: None,
@@ -152,7 +152,7 @@ pub(super) const HDD: Table = Table {
     title: "seven schedulers on a hard disk: two writers and a process of 40 % reads, iodepth 1",
     source: "habr, 2017: HGST 8 TB, Linux 4.13, 24 CPUs, 2 h for each scheduler",
     story: "The device is calibrated on the row none. Writes that wait for the drive's cache count as waiting until 1 \
-            ms after the last one got in.  That decides the row of kyber, which has one write in flight. Of single \
+            ms after the last one got in. That decides the row of kyber, which has one write in flight. Of single \
             figures under bfq nothing is claimed, since chance decides which process it waits for, and single runs of \
             two hours differ; but the article finds that it moves most data, and here it moves least.",
     device: HDD_ARTICLE.device,

@@ -98,7 +98,7 @@ pub(super) const ONE_CORE: Table = Table {
     source: SOURCE,
     story: story!(
         "The CPU time of each scheduler is calibrated on one saturated core at iodepth 128, a load that is not in this \
-         heatmap.  How waiting for a turn on a CPU counts was corrected while looking at this heatmap."
+         heatmap. How waiting for a turn on a CPU counts was corrected while looking at this heatmap."
     ),
     device: DRIVE,
     host: None,

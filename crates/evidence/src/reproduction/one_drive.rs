@@ -52,7 +52,7 @@ const LIMITS_AND_STEPS: &[(Unknown, f64)] = &[
 
 const STORY: &str = "The write side of the drive was fitted to the rows with 1, 4 and 16 writers over eight drives, to \
                      the reader at iodepth 1 here and to the process that mixes reads and writes; the reader at \
-                     iodepth 128 is a prediction.  The model is described in docs/internals/devices.md. The reader at \
+                     iodepth 128 is a prediction. The model is described in docs/internals/devices.md. The reader at \
                      iodepth 128 is too fast here.";
 
 /// A published row: one direction of a load.

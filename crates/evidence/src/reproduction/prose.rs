@@ -33,7 +33,7 @@ pub(super) const INTERFERENCE: Table = Table {
             public, and at least 3 is claimed. One of the eight drives is slower than the others, as in the study. \
             Here all processes belong to one fio; in the study each was a fio of its own, and they did not begin at \
             the same moment. Under bfq that matters, since processes that begin within 180 ms of each other share a \
-            queue.  Where no queue is merged with another, writes on two drives are four fifths of those with \
+            queue. Where no queue is merged with another, writes on two drives are four fifths of those with \
             low_latency=0. Writes of 32 KiB and more are never seeky on flash (BFQ-64). A process that waits for \
             another drive leaves its queue on this one empty, has had less than 7,000 sectors per second, and is taken \
             for soft real time (BFQ-92, BFQ-95). So this drive is reserved for the process's empty queue (BFQ-74), and \

@@ -24,7 +24,7 @@ const STORY: &str = "Nothing is judged. What no kernel has is unverified: its ru
                      everything; the worst share is that of the job that is furthest below what is due to it. Due is a \
                      share by weight or level; in the loads of TABS, HIOS, K2 and blk-switch the same part of what \
                      each job has alone under none. Latencies are those of the job that waits. Throughput and CPU time \
-                     of an I/O are those of all jobs over none's.  mqfq gives weights and levels their shares within \
+                     of an I/O are those of all jobs over none's. mqfq gives weights and levels their shares within \
                      0.2 % at none's throughput, where bfq loses 41 %. Beside large writes of a noisy neighbour no \
                      scheduler shortens the tail of reads, which is the flash's own; bfq, which lets the drive idle, \
                      gives each of the two half of a fifth of none's throughput. Where writes fill the drive so that \
@@ -35,7 +35,7 @@ const STORY: &str = "Nothing is judged. What no kernel has is unverified: its ru
                      beside large reads shortens the p99 to a third. On ten cores kyber alone has none's throughput; \
                      mqfq has as much as 64 slots allow, k2 as much as 32 requests. On Optane, where every scheduler \
                      has its requests dispatched by a kernel worker, each costs a quarter of the throughput or more. \
-                     On a drive that arbitrates, d2fq takes no throughput for it , but shares stay between equal and \
+                     On a drive that arbitrates, d2fq takes no throughput for it, but shares stay between equal and \
                      due; mqfq has them exactly, at 91 % of none's throughput. Behind a transport, blk-switch in mode \
                      2 shortens the p99 of what is waited for to a fifth at 85 % of none's throughput; mq-deadline and \
                      bfq do better for it, and leave the others 3 to 4 %.";
