@@ -37,18 +37,6 @@ const UNKNOWNS: &[Unknown] = &[Unknown("shape.hw_queues"), Unknown("flash.host_t
 const SOURCE: &str =
     "ICPE 2024 slides: Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores, submission dispatches in the submitter";
 
-/// Prepends the notes that all three heatmaps share.
-macro_rules! story {
-    ($of_one:literal) => {
-        concat!(
-            "Figures are 99th percentiles of completion latency, divided by that of none at the lowest load. The drive and the \
-             host are calibrated on measurements of none on this host, so the rows of none are not judged. Errors include \
-             that of none at the same load, up to 15 %; where a published figure is within 10 % of none's, nothing is claimed. ",
-            $of_one
-        )
-    };
-}
-
 const DEPTH_MAP: Heatmap = Heatmap {
     csv: include_str!("../../published/icpe24_heatmap_a.csv"),
     job_name: "icpe24-lapp-intra.fio",
@@ -80,10 +68,11 @@ pub(super) const DEPTH: Table = Table {
     name: "icpe24-heatmap-a",
     title: "p99 of one process on one core by iodepth",
     source: SOURCE,
-    story: story!(
-        "The CPU time of each scheduler is calibrated on one saturated core at iodepth 128: the cells of that row are marked \
-         as calibration, and the others follow from it."
-    ),
+    story: "Figures are 99th percentiles of completion latency, divided by that of none at the lowest load. The drive \
+            and the host are calibrated on measurements of none on this host, so the rows of none are not judged. \
+            Errors include that of none at the same load, up to 15 %; where a published figure is within 10 % of \
+            none's, nothing is claimed. The CPU time of each scheduler is calibrated on one saturated core at iodepth \
+            128: the cells of that row are marked as calibration, and the others follow from it.",
     device: DRIVE,
     host: None,
     unknowns: UNKNOWNS,
@@ -96,10 +85,8 @@ pub(super) const ONE_CORE: Table = Table {
     name: "icpe24-heatmap-b",
     title: "p99 of processes of iodepth 1 on one core",
     source: SOURCE,
-    story: story!(
-        "The CPU time of each scheduler is calibrated on one saturated core at iodepth 128, a load that is not in this \
-         heatmap. How waiting for a turn on a CPU counts was corrected while looking at this heatmap."
-    ),
+    story: "Judged as icpe24-heatmap-a, but the load on which the CPU time of schedulers is calibrated is not in this \
+            heatmap. How waiting for a turn on a CPU counts was corrected while looking at this heatmap.",
     device: DRIVE,
     host: None,
     unknowns: UNKNOWNS,
@@ -112,12 +99,9 @@ pub(super) const TEN_CORES: Table = Table {
     name: "icpe24-heatmap-c",
     title: "p99 of processes of iodepth 1 on ten cores",
     source: SOURCE,
-    story: story!(
-        "The CPU time of each scheduler is calibrated on one saturated core at iodepth 128, a load that is not in this \
-         heatmap. The work that is done outside a lock was corrected while looking at this heatmap. Under mq-deadline, 128 and \
-         256 processes are limited by the drive in the published runs, but here by the lock. The hand-overs were fitted to \
-         rates of processes at iodepth 128: docs/internals/host.md."
-    ),
+    story: "Judged as icpe24-heatmap-b. The work that is done outside a lock was corrected while looking at this \
+            heatmap. Under mq-deadline, 128 and 256 processes are limited by the drive in the published runs, but here \
+            by the lock. The hand-overs were fitted to rates of processes at iodepth 128: docs/internals/host.md.",
     device: DRIVE,
     host: None,
     unknowns: &[
