@@ -271,7 +271,12 @@ fn cells_as_csv(tables: &[&Table], reproduced: &[Reproduced]) -> Result<String> 
 
 fn render_markdown(table: &Table, cells: &Reproduced) -> String {
     let mut text = format!("## {}\n\n{}.\n\nSource: {}.\n\n", table.name, table.title, table.source);
+    let is_long = cells.cells.len() > CELLS_SHOWN;
     if let Some(matrix) = as_matrix(&cells.cells) {
+        if is_long {
+            return text
+                + &format!("The {} cells are in the file of `--cells`. {}\n\n", cells.cells.len(), table.story);
+        }
         for (index, row) in matrix.iter().enumerate() {
             text += &format!("| {} |\n", row.join(" | "));
             if index == 0 {
@@ -280,7 +285,6 @@ fn render_markdown(table: &Table, cells: &Reproduced) -> String {
         }
         return text + &format!("\n{}\n\n", table.story);
     }
-    let is_long = cells.cells.len() > CELLS_SHOWN;
     let shown: Vec<&Cell> = cells.cells.iter().filter(|cell| !is_long || cell.holds == Some(false)).collect();
     if !shown.is_empty() {
         text += "| row | column | here | published | error | |\n| --- | --- | ---: | ---: | ---: | --- |\n";
