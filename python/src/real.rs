@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use hoistway_experiment::real::{RealExperiment, RealPlan};
+use hoistway_experiment::real::{EngineOptions, RealExperiment, RealLayer, RealPlan};
 use hoistway_experiment::{Comparison, Ended, Field, MeasuredTime, RunObserver};
 use hoistway_legacy::all_schedulers;
 use pyo3::exceptions::PyValueError;
@@ -55,11 +55,8 @@ pub(crate) fn run_real(
         from_start: comparison.measured == MeasuredTime::AsFio,
         seed: comparison.seed,
         logs: comparison.logs,
-        workers,
-        queue_depth,
-        contention_options,
-        fixed_buffers: FIXED_BUFFERS,
         force,
+        layer: RealLayer::Engine(EngineOptions { workers, queue_depth, contention_options, fixed_buffers: FIXED_BUFFERS }),
     };
     let caller = Caller { schedulers: all_schedulers() };
     let plan = RealPlan::of(&experiment, &caller).map_err(|error| errors::comparison(py, &error))?;

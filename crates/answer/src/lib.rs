@@ -34,6 +34,7 @@ mod objective;
 pub mod rows;
 pub mod tuning;
 pub mod verdict;
+pub mod verification;
 
 pub use analysis::Analysis;
 pub use check::Contradiction;

@@ -43,6 +43,7 @@ fn document() -> ResultsDocument {
         wall_seconds: 1.5,
         simulated_ios: 2010,
         is_real: false,
+        real_place: None,
         partial: false,
         notices: vec!["A notice.".to_owned()],
         default_scheduler: None,

@@ -1,5 +1,5 @@
 //! Calibration: [`host`] measures the costs of I/O on this machine, [`device`] measures a device with fio, and [`fit`]
-//! fits a device model to measurements. [`fio`] runs fio.
+//! fits a device model to measurements.
 //!
 //! Used by: crate `hoistway`.
 //! Tests: `crates/calibrate/src/` (in its files), `crates/hoistway/tests/machine/calibrate.rs`.
@@ -15,6 +15,6 @@
 //! ```
 
 pub mod device;
-pub mod fio;
+mod fio;
 pub mod fit;
 pub mod host;

@@ -17,8 +17,8 @@
 //! * A [`Plan`] is a checked comparison. Its runs can be observed, [cancelled](Controls::cancel), and
 //!   [traced](Plan::traced).
 //! * [`tune`](mod@tune) searches for the best setting for a load; other search algorithms can use its evaluator.
-//! * [`real`] carries out a load with the engine, on a file, a disk, memory or a device in real time.
-//! * [`verify`] compares predictions with measurements on a real kernel.
+//! * [`real`] carries out a load in real time: with the engine, on a file, a disk, memory or a model, or under the schedulers of this
+//!   machine's kernel.
 //! * The same comparison gives the same results on every machine, whatever the number of parallel runs.
 //!
 //! Thousands of comparisons are a [`sweep`], kept in a [`store`]. This crate also contains [`scenarios`] (bundled loads with a
@@ -48,7 +48,6 @@ pub mod store;
 pub mod sweep;
 pub mod texts;
 pub mod tune;
-pub mod verify;
 
 pub use comparison::environment::{Alone, CallerEnvironment};
 pub use comparison::error::{Error, Place};

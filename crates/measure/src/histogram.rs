@@ -70,6 +70,21 @@ impl LatencyHistogram {
         self.sum_squares_ns2 = self.sum_squares_ns2.saturating_add(square.saturating_mul(u128::from(times)));
     }
 
+    /// A histogram of which only the bins, by values in them, and the exact figures are known: smallest, largest, mean, and standard
+    /// deviation, ns.
+    #[must_use]
+    pub fn from_bins(bins: impl IntoIterator<Item = (u64, u64)>, [min, max]: [u64; 2], mean: f64, stddev: f64) -> Self {
+        let mut histogram = Self::new();
+        bins.into_iter().for_each(|(ns, count)| histogram.record_many(ns, count));
+        if !histogram.is_empty() {
+            let count = histogram.count as f64;
+            (histogram.min_ns, histogram.max_ns) = (min, max);
+            histogram.sum_ns = (mean * count).round() as u128;
+            histogram.sum_squares_ns2 = (stddev * stddev * (count - 1.0) + mean * mean * count).round() as u128;
+        }
+        histogram
+    }
+
     /// Adds all values of `other`, as if they had been recorded here.
     pub fn merge(&mut self, other: &Self) {
         self.bins.merge(&other.bins);

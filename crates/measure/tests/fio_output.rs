@@ -309,3 +309,36 @@ fn directions_may_be_separate_or_unified_and_fdatasyncs_are_no_syncs() {
         assert_eq!(serde_json::to_value(&again).unwrap(), json);
     }
 }
+
+#[test]
+fn measurements_are_read_back_from_a_document_with_bins() {
+    let mut written = process("a", 0, 0, &[(Direction::Read, 50, 4096), (Direction::Write, 7, 512)]);
+    (written.runtime_ns, written.error) = (3_000_000_000, 5);
+    written.sync.total_ios = 3;
+    for us in [100, 200, 900] {
+        written.sync.lat.record(us * 1000);
+    }
+    let parameters = OutputParameters { bins: true, ..OutputParameters::default() };
+    let written = [ProcessResult { group_reporting: false, ..written }];
+    let text = serde_json::to_string(&Output::from_processes(&[], &written, &parameters)).unwrap();
+    let read = serde_json::from_str::<Output>(&text).unwrap().processes();
+    let figures = |process: &ProcessResult| {
+        let direction = |of| {
+            let measured = process.direction(of);
+            let lat = &measured.lat;
+            let percentiles = [50.0, 99.0].map(|percent| lat.percentile(percent));
+            (measured.ios, measured.bytes, lat.min(), lat.max(), lat.mean(), lat.stddev().round(), percentiles)
+        };
+        let syncs = (process.sync.total_ios, process.sync.lat.mean());
+        (process.name.clone(), process.runtime_ns, process.error, Direction::ALL.map(direction), syncs)
+    };
+    assert_eq!(read.iter().map(figures).collect::<Vec<_>>(), written.iter().map(figures).collect::<Vec<_>>());
+    // fio's own.
+    let fios = serde_json::from_str::<Output>(JSON_PLUS).unwrap();
+    for (process, job) in fios.processes().iter().zip(&fios.jobs) {
+        let (measured, stats) = (&process.direction(Direction::Read).clat, &job.read.clat_ns);
+        let percentile = stats.percentile.as_ref().map(|all| all["99.000000"]);
+        assert_eq!((measured.count(), measured.percentile(99.0)), (stats.count, percentile));
+        assert!((measured.stddev() - stats.stddev).abs() <= 0.01 * stats.stddev);
+    }
+}

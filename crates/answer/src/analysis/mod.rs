@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{DiskGroup, JobDemand, JobSummary, OperationSummary, ResultsDocument, Run};
+use crate::document::{Change, DiskGroup, JobDemand, JobSummary, OperationSummary, ResultsDocument, Run};
 use crate::figure::Figure;
 use hoistway_measure::Operation;
 use hoistway_measure::stats;
@@ -175,6 +175,16 @@ impl<'a> Row<'a> {
             relative: stats::relative_difference(other_mean + mean, other_mean),
             pairs: differences.len(),
         })
+    }
+
+    /// The factor by which a figure of this row is larger than that of `other`, paired as [differences](Self::difference) are. `None` if
+    /// they share no repeat, or if one of the figures is zero.
+    pub fn ratio(&self, other: &Row<'_>, figure: Figure) -> Option<Change> {
+        let logarithm = |(repeat, sample): (&u32, &&OperationSummary)| {
+            Some((sample.figure(figure) / other.samples.get(repeat)?.figure(figure)).ln())
+        };
+        let logarithms: Vec<f64> = self.samples.iter().filter_map(logarithm).collect();
+        Change::of(&logarithms).filter(|ratio| ratio.factor.is_finite() && ratio.factor > 0.0)
     }
 }
 

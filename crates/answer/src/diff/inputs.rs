@@ -63,6 +63,7 @@ fn common_inputs(document: &ResultsDocument) -> Value {
         "setups": document.setups,
         "writes": document.writes,
         "is_real": document.is_real,
+        "real_place": document.real_place,
     })
 }
 

@@ -58,7 +58,7 @@ pub use window::{MeasuredWindow, Unsteady};
 pub const FORMAT: &str = "hoistway-results/2";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 17;
+pub const REVISION: u32 = 18;
 
 /// Differences smaller than this fraction are ignored, unless the user sets another one.
 pub const SMALLEST_EFFECT: f64 = 0.02;
@@ -119,6 +119,9 @@ pub struct ResultsDocument {
     /// Whether the load ran in real time on the named device instead of being simulated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_real: bool,
+    /// What ran the load in real time; `None` if it was simulated, and in documents of versions that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real_place: Option<RealPlace>,
     /// Whether the comparison was cut short, so that runs are missing.
     pub partial: bool,
     /// Warnings and remarks about the figures, one sentence each.
@@ -268,6 +271,16 @@ pub enum Front {
     Mq,
     /// Single-queue, as in Linux until 4.20.
     Legacy,
+}
+
+/// What runs a load in real time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RealPlace {
+    /// The block layer of hoistway's own engine.
+    Engine,
+    /// The block layer of the machine's kernel.
+    Kernel,
 }
 
 /// The key `format`, whose only valid value is [`FORMAT`].

@@ -12,9 +12,10 @@ mod loads;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hoistway_experiment::real::fio_process::{self, FioError};
 use hoistway_measure::stats;
 
-use crate::fio::{self, FioError, JobFigures};
+use crate::fio::JobFigures;
 use crate::fit::{FigureKind, MeasuredFigure, MeasurementRow};
 
 pub use doubts::Doubt;
@@ -127,7 +128,7 @@ fn sample(
 ) -> Result<JobFigures, DeviceError> {
     let mut arguments = load.arguments(&plan.target, engine);
     arguments.push(format!("--runtime={}ms", plan.time.as_millis()));
-    let document = fio::run(&arguments, &|| observer.goes_on())?;
+    let document = fio_process::run(&arguments, &|| observer.goes_on())?;
     let job = document.pointer("/jobs/0").ok_or(DeviceError::NoFigure("jobs"))?;
     let figures = JobFigures::of(job);
     let has_all = figures.iops > 0.0 && figures.mean_us > 0.0;
@@ -139,7 +140,7 @@ fn engine(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<&'static s
     let try_engine = |engine| {
         let mut arguments = loads::FIRST.arguments(&plan.target, engine);
         arguments.extend(["--number_ios=1".to_owned(), "--runtime=1".to_owned()]);
-        fio::run(&arguments, &|| observer.goes_on()).map(|_| engine)
+        fio_process::run(&arguments, &|| observer.goes_on()).map(|_| engine)
     };
     try_engine("io_uring").or_else(|error| match error {
         FioError::Failed { .. } => try_engine("libaio"),

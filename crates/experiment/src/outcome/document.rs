@@ -1,6 +1,6 @@
 //! The result document of runs, in virtual or in real time.
 
-use hoistway_answer::document::{FormatTag, GuestsSummary, JobSummary, REVISION, Run, SetupSummary};
+use hoistway_answer::document::{FormatTag, GuestsSummary, JobSummary, REVISION, RealPlace, Run, SetupSummary};
 use hoistway_answer::verdict::SMALLEST_EFFECT;
 use hoistway_answer::{FigureName, ResultsDocument, WeightedFigure};
 use hoistway_measure::Operation;
@@ -29,8 +29,8 @@ pub struct DocumentHead {
     pub seed: u64,
     /// The seeds of all repeats that were started.
     pub seeds: Vec<u64>,
-    /// Whether the runs took place in real time, on the device that the setup names.
-    pub is_real: bool,
+    /// What ran the load in real time, on the device that the setup names; `None` if it was simulated.
+    pub real_place: Option<RealPlace>,
     /// Notices about the figures, one sentence each.
     pub notices: Vec<String>,
     /// The option that turns on logs of single I/Os, as its caller names it.
@@ -62,7 +62,7 @@ impl DocumentHead {
         runs_per_repeat: usize,
         wall_seconds: f64,
     ) -> ResultsDocument {
-        let DocumentHead { job_file, job_text, mut setups, guests, seed, seeds, is_real, mut notices, .. } = self;
+        let DocumentHead { job_file, job_text, mut setups, guests, seed, seeds, real_place, mut notices, .. } = self;
         let partial = outcomes.iter().any(|outcome| outcome.as_ref().is_none_or(|outcome| outcome.is_partial));
         if outcomes.iter().flatten().any(|outcome| outcome.is_log_cut) {
             notices.push(format!(
@@ -96,7 +96,8 @@ impl DocumentHead {
             setups,
             wall_seconds,
             simulated_ios: runs.iter().map(|run| run.simulated_ios).sum(),
-            is_real,
+            is_real: real_place.is_some(),
+            real_place,
             partial,
             notices,
             default_scheduler: first.default_scheduler,
@@ -142,7 +143,7 @@ pub(crate) fn for_plan(
         guests: plan.setups[0].guests.as_ref().map(ChosenGuests::summary).transpose()?,
         seed: comparison.seed,
         seeds: plan.seeds[..repeats].to_vec(),
-        is_real: false,
+        real_place: None,
         notices: plan.notices.clone(),
         logs_option: options.name(Field::Logs),
         baseline: comparison.baseline.clone(),

@@ -11,7 +11,7 @@ use hoistway_engine::job::{JobError, JobSettings, LoadRun};
 use hoistway_engine::{Config, Engine, StartError};
 use hoistway_measure::{ProcessResult, Setting};
 
-use super::{RealPlan, cpus, error};
+use super::{EngineOptions, QueueFacts, RealLayer, RealPlan, cpus, error};
 use crate::load::job_facts::JobFacts;
 use crate::outcome::RunOutcome;
 use crate::run::runner::{RunMeasurements, Runner};
@@ -25,16 +25,7 @@ pub(crate) struct EngineRunner<'a> {
     load_runs: &'a [Arc<LoadRun>],
     observer: &'a dyn RunObserver,
     on_begin: &'a (dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
-    facts: Mutex<EngineFacts>,
-}
-
-/// Facts that are known once the first engine has started.
-#[derive(Clone, Default)]
-pub(crate) struct EngineFacts {
-    pub(crate) hw_queues: u32,
-    pub(crate) nr_requests: u32,
-    /// Notes about the target.
-    pub(crate) notes: Vec<String>,
+    facts: Mutex<QueueFacts>,
 }
 
 impl<'a> EngineRunner<'a> {
@@ -48,7 +39,7 @@ impl<'a> EngineRunner<'a> {
         EngineRunner { plan, job_facts, load_runs, observer, on_begin, facts }
     }
 
-    pub(crate) fn facts(self) -> EngineFacts {
+    pub(super) fn facts(self) -> QueueFacts {
         self.facts.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,25 +49,29 @@ impl<'a> EngineRunner<'a> {
         for row in &self.plan.rows {
             if !tried.contains(&&*row.variant.label) {
                 tried.push(&row.variant.label);
-                self.engine(row)?;
+                self.engine(row, &row.setting)?;
             }
         }
         Ok(())
     }
 
-    /// An engine over the target, with all settings of a row.
-    fn engine(&self, row: &PlannedRun) -> Result<Engine, Error> {
-        let (experiment, load) = (self.plan.experiment, &self.plan.file.load);
+    /// An engine over the target for a row, with this setting.
+    fn engine(&self, row: &PlannedRun, setting: &Setting) -> Result<Engine, Error> {
+        let load = &self.plan.file.load;
+        let options = match &self.plan.experiment.layer {
+            RealLayer::Engine(options) => options,
+            RealLayer::Kernel(_) => &EngineOptions::default(),
+        };
         let name = |field| self.plan.environment.name(field);
         let processes = &load.processes;
-        let workers = experiment.workers.unwrap_or(usize::from(cpus()).min(processes.len()).max(1));
-        let opened = self.plan.target.open(load, row.seed, workers, experiment.fixed_buffers);
+        let workers = options.workers.unwrap_or(usize::from(cpus()).min(processes.len()).max(1));
+        let opened = self.plan.target.open(load, row.seed, workers, options.fixed_buffers);
         let (backend, notes) = opened.map_err(|problem| self.plan.target_error(&problem))?;
         let config = Config {
             workers,
-            scheduler: row.scheduler.clone(),
-            queue_depth: experiment.queue_depth,
-            contention_options: experiment.contention_options,
+            scheduler: setting.scheduler.clone(),
+            queue_depth: options.queue_depth,
+            contention_options: options.contention_options,
             // Enough requests that no process ever waits for one.
             requests_per_worker: processes.iter().map(|process| process.issue.depth).sum::<u32>().max(64),
             keeps_statistics: true,
@@ -85,7 +80,7 @@ impl<'a> EngineRunner<'a> {
         let cannot_start =
             |why: StartError| error(Field::Schedulers, format!("{} {}: {why}", name(Field::Schedulers), row.scheduler));
         let engine = Engine::start(&config, backend).map_err(cannot_start)?;
-        for (file, text) in &row.setting.writes {
+        for (file, text) in &setting.writes {
             engine.set_attribute(file, text).map_err(|why| {
                 let key = Setting::plain_name(file);
                 let (field, owner) = match (row.variant.settings.contains_key(key), Setting::is_tunable(file)) {
@@ -101,22 +96,21 @@ impl<'a> EngineRunner<'a> {
         if facts.hw_queues == 0 {
             let nr_requests = engine.attribute("nr_requests").ok().and_then(|text| text.trim().parse().ok());
             let (hw_queues, nr_requests) = (u32::from(engine.hw_queues()), nr_requests.unwrap_or(0));
-            *facts = EngineFacts { hw_queues, nr_requests, notes };
+            *facts = QueueFacts { hw_queues, nr_requests, notes };
         }
         Ok(engine)
     }
 }
 
-impl Runner for EngineRunner<'_> {
-    type Error = Error;
-
-    fn run(&self, number: usize) -> Result<Option<RunOutcome>, Error> {
+impl EngineRunner<'_> {
+    /// Carries out the load of a row with this setting of the engine. `None` if it was cancelled before it began.
+    pub(super) fn measure(&self, number: usize, setting: &Setting) -> Result<Option<RunMeasurements>, Error> {
         let (row, load_run) = (&self.plan.rows[number], &self.load_runs[number]);
         if load_run.is_cancelled() {
             return Ok(None);
         }
         let load = &self.plan.file.load;
-        let engine = self.engine(row)?;
+        let engine = self.engine(row, setting)?;
         (self.on_begin)(row, load_run);
         let begin = WallClock::now();
         let settings = JobSettings { seed: row.seed, runtime: self.plan.runtime() };
@@ -127,7 +121,7 @@ impl Runner for EngineRunner<'_> {
         let elapsed = begin.elapsed();
         let disk = engine.disk_summary(&self.plan.target.disk(load), Nanos(elapsed.as_nanos() as u64));
         let seconds = elapsed.as_secs_f64();
-        let measured = RunMeasurements {
+        Ok(Some(RunMeasurements {
             processes,
             disks: disk.into_iter().collect(),
             seconds,
@@ -135,8 +129,21 @@ impl Runner for EngineRunner<'_> {
             wall_seconds: seconds,
             is_partial: load_run.is_cancelled(),
             ..RunMeasurements::default()
-        };
-        Ok(Some(row.clone().outcome(load, &self.job_facts, measured, self.observer)))
+        }))
+    }
+
+    /// The outcome of a row with these measurements.
+    pub(super) fn outcome(&self, number: usize, measured: RunMeasurements) -> RunOutcome {
+        self.plan.rows[number].clone().outcome(&self.plan.file.load, &self.job_facts, measured, self.observer)
+    }
+}
+
+impl Runner for EngineRunner<'_> {
+    type Error = Error;
+
+    fn run(&self, number: usize) -> Result<Option<RunOutcome>, Error> {
+        let measured = self.measure(number, &self.plan.rows[number].setting)?;
+        Ok(measured.map(|measured| self.outcome(number, measured)))
     }
 }
 

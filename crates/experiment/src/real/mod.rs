@@ -1,42 +1,26 @@
-//! Experiments in real time: a fio job file under several schedulers on a file, a disk, memory or a simulated device.
+//! Experiments in real time: a load under several schedulers of the engine, on a file, a disk, memory or a simulated device, or under
+//! those of this machine's kernel.
 //!
-//! Used by: crate `hoistway`.
+//! Used by: crates `hoistway`, `calibrate`.
 //! Tests: `crates/hoistway/tests/cli/run.rs`, `crates/hoistway/tests/machine/verify.rs`.
 //!
 //! A [`RealExperiment`] describes the load, the schedulers and the target. A [`RealPlan`] is a checked experiment; its
-//! [`run`](RealPlan::run) returns the same kind of result document as a comparison in virtual time. Errors name the field at
-//! fault.
+//! [`run`](RealPlan::run) returns the same kind of result document as a comparison in virtual time, and so does its
+//! [`run_on_kernel`](RealPlan::run_on_kernel). Errors name the field at fault.
 //!
 //! Modules: `target` is the target of a load, [`made`] creates target files, `variants` are the settings of each scheduler, `rows` lists the runs, `engine_runner` carries out
-//! each of them with its own engine.
+//! each of them with its own engine, and `kernel_runner` under a scheduler of the kernel, with the engine or with fio; [`job_text`] redirects job files for fio, and
+//! [`fio_process`] runs it.
 //!
 //! ```no_run
-//! use hoistway_blk::policy::ContentionOptions;
-//! use hoistway_experiment::{Alone, Load, Replay, Unobserved};
+//! use hoistway_experiment::{Alone, Load, Unobserved};
 //! use hoistway_experiment::real::{RealExperiment, RealPlan};
 //!
 //! let experiment = RealExperiment {
 //!     load: Load::text("[reader]\nfilename=/dev/sda\nrw=randread\nsize=1m\n"),
-//!     replay: Replay::default(),
 //!     target: "mem:64m".to_owned(),
 //!     schedulers: vec!["none".to_owned(), "mq-deadline".to_owned()],
-//!     tunables: Vec::new(),
-//!     queue_files: Vec::new(),
-//!     vary: Vec::new(),
-//!     repeats: 1,
-//!     baseline: None,
-//!     focus: Vec::new(),
-//!     smallest_effect: None,
-//!     runtime_ns: None,
-//!     ramp_ns: None,
-//!     from_start: false,
-//!     seed: 1,
-//!     logs: false,
-//!     workers: Some(1),
-//!     queue_depth: None,
-//!     contention_options: ContentionOptions::default(),
-//!     fixed_buffers: 0,
-//!     force: false,
+//!     ..RealExperiment::default()
 //! };
 //! let plan = RealPlan::of(&experiment, &Alone).unwrap();
 //! let controls = plan.controls();
@@ -47,6 +31,9 @@
 //! ```
 
 mod engine_runner;
+pub mod fio_process;
+pub mod job_text;
+mod kernel_runner;
 pub mod made;
 mod rows;
 mod target;
@@ -55,25 +42,28 @@ mod variants;
 use std::path::Path;
 use std::sync::Arc;
 
-use hoistway_answer::document::{MeasuredWindow, SetupSummary};
+use hoistway_answer::document::{MeasuredWindow, RealPlace, SetupSummary};
 use hoistway_answer::{ResultsDocument, WeightedFigure};
 use hoistway_blk::ground::Nanos;
 use hoistway_blk::policy::ContentionOptions;
 use hoistway_engine::job::LoadRun;
 use hoistway_fio::JobFile;
+use hoistway_linux::apply::TemporaryQueues;
 use serde_json::{Value, json};
 
 use self::engine_runner::EngineRunner;
+use self::kernel_runner::KernelRunner;
 use self::target::Target;
 use crate::comparison::judging::unknown_job;
 use crate::load::unused_logs_notice;
+use crate::outcome::RunOutcome;
 use crate::outcome::document::DocumentHead;
 use crate::plan::window::measured_together;
 use crate::run::rounds::carry_out;
-use crate::run::runner::RunOrder;
+use crate::run::runner::{RunOrder, Runner};
 use crate::{
-    CallerEnvironment, Comparison, Error, Field, Load, LoadText, PlannedRun, QueueFile, Replay, RunObserver, Tunable,
-    Vary, seeds,
+    CallerEnvironment, Comparison, Error, Field, KernelOption, Load, LoadText, PlannedRun, QueueFile, Replay,
+    RunObserver, Tunable, Vary, seeds,
 };
 
 /// Notice in every document that defines its latencies.
@@ -115,6 +105,24 @@ pub struct RealExperiment {
     pub seed: u64,
     /// Whether logs of single I/Os are kept.
     pub logs: bool,
+    /// Whether a device, or a file that no earlier run created, may be overwritten.
+    pub force: bool,
+    /// Whose schedulers run.
+    pub layer: RealLayer,
+}
+
+/// The block layer of an experiment in real time.
+#[derive(Clone, Debug)]
+pub enum RealLayer {
+    /// That of the engine.
+    Engine(EngineOptions),
+    /// That of the running kernel. fio runs job files, and the engine, without a scheduler, recordings.
+    Kernel(KernelOption),
+}
+
+/// Options of the engine.
+#[derive(Clone, Debug, Default)]
+pub struct EngineOptions {
     /// Worker threads; `None` for one per process, at most one per CPU.
     pub workers: Option<usize>,
     /// Commands per hardware queue at the target; `None` for the target's maximum.
@@ -123,8 +131,39 @@ pub struct RealExperiment {
     pub contention_options: ContentionOptions,
     /// Bytes of memory that are registered with the ring of every worker.
     pub fixed_buffers: usize,
-    /// Whether a device, or a file that no earlier run created, may be overwritten.
-    pub force: bool,
+}
+
+impl Default for RealExperiment {
+    /// One run of the example under none, with an engine over memory.
+    fn default() -> Self {
+        let Comparison { load, replay, seed, .. } = Comparison::default();
+        RealExperiment {
+            load,
+            replay,
+            target: "mem:1g".to_owned(),
+            schedulers: vec!["none".to_owned()],
+            tunables: Vec::new(),
+            queue_files: Vec::new(),
+            vary: Vec::new(),
+            repeats: 1,
+            baseline: None,
+            focus: Vec::new(),
+            smallest_effect: None,
+            runtime_ns: None,
+            ramp_ns: None,
+            from_start: false,
+            seed,
+            logs: false,
+            force: false,
+            layer: RealLayer::Engine(EngineOptions::default()),
+        }
+    }
+}
+
+impl RealExperiment {
+    fn is_on_kernel(&self) -> bool {
+        matches!(self.layer, RealLayer::Kernel(_))
+    }
 }
 
 /// A checked experiment in real time.
@@ -177,9 +216,21 @@ impl<'a> RealPlan<'a> {
             logs: experiment.logs,
             ..Comparison::default()
         };
-        let text = LoadText::read(&comparison, environment)?;
+        let mut text = LoadText::read(&comparison, environment)?;
+        let runs_fio = experiment.is_on_kernel() && !text.text().is_empty();
+        if runs_fio {
+            let path = target.path().ok_or_else(|| {
+                let name = environment.name(Field::Target);
+                let problem = "has no queue of this machine (expected file:PATH or blk:PATH)";
+                error(Field::Target, format!("{name} {}: {problem}", experiment.target))
+            })?;
+            let load = job_text::on_target(&text, path, &comparison)?;
+            text = LoadText::read(&Comparison { load, ..comparison.clone() }, environment)?;
+        }
         let mut file = text.job_file(&comparison, environment, cpus())?;
-        hoistway_engine::job::check(&file.load).map_err(|refused| error(Field::Load, refused.to_string()))?;
+        if !runs_fio {
+            hoistway_engine::job::check(&file.load).map_err(|refused| error(Field::Load, refused.to_string()))?;
+        }
         let names = file.load.processes.iter().map(|process| &*process.name);
         if let Some((figure, problem)) = unknown_job(&experiment.focus, names) {
             let name = environment.name(Field::Focus);
@@ -240,35 +291,69 @@ impl<'a> RealPlan<'a> {
         observer: &dyn RunObserver,
         on_begin: &(dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
     ) -> Result<ResultsDocument, Error> {
-        let begin = observer.seconds();
         let runner = EngineRunner::new(self, &controls.0, observer, on_begin);
         runner.check()?;
+        let measured = self.carry_out(&runner, observer)?;
+        Ok(self.document(measured, runner.facts()))
+    }
+
+    /// Carries out all runs under the schedulers of the kernel, which `queues` sets and restores. As [`run`](RealPlan::run) otherwise.
+    ///
+    /// # Errors
+    /// The first run that cannot begin or fails, or a value that is not restored.
+    pub fn run_on_kernel(
+        &self,
+        queues: TemporaryQueues<'_>,
+        controls: &RealControls,
+        observer: &dyn RunObserver,
+        on_begin: &(dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
+    ) -> Result<ResultsDocument, Error> {
+        let runner = KernelRunner::new(self, queues, &controls.0, observer, on_begin)?;
+        let measured = self.carry_out(&runner, observer)?;
+        Ok(self.document(measured, runner.restored()?))
+    }
+
+    /// The outcomes of all runs, and how long they took, s.
+    fn carry_out<R: Runner<Error = Error>>(
+        &self,
+        runner: &R,
+        observer: &dyn RunObserver,
+    ) -> Result<(Vec<Option<RunOutcome>>, f64), Error> {
+        let begin = observer.seconds();
         let repeats: Vec<u32> = self.rows.iter().map(|row| row.repeat).collect();
-        let outcomes = carry_out(&runner, &RunOrder { repeats: &repeats, is_parallel: false }, observer)?;
+        let outcomes = carry_out(runner, &RunOrder { repeats: &repeats, is_parallel: false }, observer)?;
+        Ok((outcomes, observer.seconds() - begin))
+    }
+
+    fn document(&self, (outcomes, seconds): (Vec<Option<RunOutcome>>, f64), facts: QueueFacts) -> ResultsDocument {
         let begun = self.rows.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_some());
         let repeats = begun.map(|(row, _)| row.repeat + 1).max().unwrap_or(1);
-        let head = self.head(runner, repeats);
         let runs_per_round = self.rows.len() / self.experiment.repeats as usize;
-        let document = head.document(outcomes, runs_per_round, observer.seconds() - begin);
-        Ok(ResultsDocument { window: self.window.clone(), ..document }.judged())
+        let document = self.head(facts, repeats).document(outcomes, runs_per_round, seconds);
+        ResultsDocument { window: self.window.clone(), ..document }.judged()
     }
 
     /// The parts of the document other than the runs.
-    fn head(&self, runner: EngineRunner<'_>, repeats: u32) -> DocumentHead {
+    fn head(&self, facts: QueueFacts, repeats: u32) -> DocumentHead {
         let experiment = self.experiment;
-        let facts = runner.facts();
         let logs_option = self.environment.name(Field::Logs);
+        let (kernel, real_place) = match &experiment.layer {
+            RealLayer::Engine(_) => (hoistway_engine::Config::default().kernel.to_string(), RealPlace::Engine),
+            RealLayer::Kernel(running) => (running.to_string(), RealPlace::Kernel),
+        };
         let mut notices = facts.notes;
-        notices.extend(unused_logs_notice(&logs_option, &self.file.load));
-        notices.extend(hoistway_engine::job::notices(&self.file.load));
-        notices.extend(self.file.notices.iter().cloned());
-        notices.push(ABOUT_LATENCY.to_owned());
+        if !self.runs_fio() {
+            notices.extend(unused_logs_notice(&logs_option, &self.file.load));
+            notices.extend(hoistway_engine::job::notices(&self.file.load));
+            notices.extend(self.file.notices.iter().cloned());
+            notices.push(ABOUT_LATENCY.to_owned());
+        }
         DocumentHead {
             job_file: self.text.name().to_owned(),
             job_text: self.text.text().to_owned(),
             setups: vec![SetupSummary {
                 device: json!({ "name": self.target.name(), "target": experiment.target }),
-                kernel: hoistway_engine::Config::default().kernel.to_string(),
+                kernel,
                 cpus: u32::from(cpus()),
                 hw_queues: facts.hw_queues,
                 nr_requests: facts.nr_requests,
@@ -278,7 +363,7 @@ impl<'a> RealPlan<'a> {
             guests: None,
             seed: experiment.seed,
             seeds: seeds(experiment.seed, repeats),
-            is_real: true,
+            real_place: Some(real_place),
             notices,
             logs_option,
             baseline: experiment.baseline.clone(),
@@ -290,10 +375,24 @@ impl<'a> RealPlan<'a> {
         }
     }
 
+    /// Whether fio runs the load.
+    fn runs_fio(&self) -> bool {
+        self.experiment.is_on_kernel() && !self.text.text().is_empty()
+    }
+
     /// Replaces the runtime of every process; a measured window has its own.
     fn runtime(&self) -> Option<Nanos> {
         self.experiment.runtime_ns.filter(|_| self.window.is_none()).map(Nanos)
     }
+}
+
+/// Facts about the queues of the target, which are known once the first run has begun.
+#[derive(Clone, Default)]
+struct QueueFacts {
+    hw_queues: u32,
+    nr_requests: u32,
+    /// Notes about the target.
+    notes: Vec<String>,
 }
 
 /// CPUs of this machine.

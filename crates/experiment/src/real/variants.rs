@@ -12,7 +12,7 @@ use hoistway_legacy::AnyQueue;
 use hoistway_measure::Setting;
 use serde_json::Map;
 
-use super::RealExperiment;
+use super::{RealExperiment, RealLayer};
 use crate::comparison::Vary;
 use crate::comparison::environment::Options;
 use crate::plan::schedulers::queue_under;
@@ -36,8 +36,11 @@ struct Values<'a> {
 
 /// The variants of a scheduler, the last setting varying fastest; the scheduler without them is first if it is not one of them.
 pub(super) fn of(experiment: &RealExperiment, scheduler: &str, options: &Options<'_>) -> Result<Vec<Variant>, Error> {
-    let config =
-        QueueConfig { schedulers: options.environment.schedulers(), ..QueueConfig::new(Config::default().kernel) };
+    let kernel = match &experiment.layer {
+        RealLayer::Engine(_) => Config::default().kernel,
+        RealLayer::Kernel(running) => running.kernel,
+    };
+    let config = QueueConfig { schedulers: options.environment.schedulers(), ..QueueConfig::new(kernel) };
     let queue =
         || queue_under(scheduler, &config).map_err(|why| options.refuse(Field::Schedulers, scheduler, why.to_string()));
     let mut base = Setting::untouched(scheduler);

@@ -1,15 +1,15 @@
-//! The target of `calibrate device` and `verify`: a device or file of this machine, and the queues of the disks below it.
+//! The target of `calibrate device` and `verify`: a device or file of this machine, and the disks below it.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::Args;
 use hoistway_experiment::KernelOption;
 use hoistway_experiment::real::made;
 use hoistway_linux::Root;
-use hoistway_linux::apply::{Applier, Persist, Plan, Restored, Temporary, Udevadm, is_setuid};
+use hoistway_linux::apply::{Applier, Restored, TemporaryQueues, Udevadm, is_setuid};
 use hoistway_linux::below::{self, Below};
 use hoistway_linux::dump::System;
 use hoistway_linux::host::{Device, Host};
@@ -118,6 +118,11 @@ impl Target {
         Ok((applier, restored))
     }
 
+    /// Begins to set the queues of the disks below, until they are restored.
+    pub(crate) fn queues<'a>(&'a self, applier: &'a Applier<'_>) -> Result<TemporaryQueues<'a>> {
+        Ok(applier.begin_queues(&self.host, &self.below.disks)?)
+    }
+
     /// The active scheduler of a disk.
     fn active(&self, disk: &str) -> String {
         let content = self.root.read(&format!("sys/block/{disk}/queue/scheduler")).unwrap_or_default();
@@ -128,60 +133,6 @@ impl Target {
     /// Whether all disks below have this scheduler.
     pub(crate) fn has_scheduler(&self, scheduler: &str) -> bool {
         self.below.disks.iter().all(|disk| self.active(disk) == scheduler)
-    }
-
-    fn plan(&self, disk: &str, scheduler: &str) -> Result<Plan> {
-        let device = self.host.device_called(disk)?;
-        let files = [("scheduler".to_owned(), scheduler.to_owned())];
-        Ok(Plan::make(&self.root, &self.host, device, &files, Persist::No)?)
-    }
-}
-
-/// Sets the scheduler of the disks below a target until dropped or restored. Meanwhile, udevd applies no rules to these disks.
-pub(crate) struct Queues<'a> {
-    target: &'a Target,
-    disks: Vec<Temporary<'a>>,
-}
-
-impl<'a> Queues<'a> {
-    pub(crate) fn of(target: &'a Target, applier: &'a Applier<'_>) -> Result<Self> {
-        let disks: Result<Vec<_>, _> = target.below.disks.iter().map(|disk| applier.begin_temporary(disk)).collect();
-        Ok(Queues { target, disks: disks? })
-    }
-
-    /// Checks after a run that no other program has set another scheduler meanwhile.
-    pub(crate) fn check(&self, scheduler: &str) -> Result<()> {
-        let other = self.target.below.disks.iter().find(|disk| self.target.active(disk) != scheduler);
-        let Some(disk) = other else { return Ok(()) };
-        bail!(
-            "{disk}: another program set its scheduler to {} while {scheduler} was measured (expected no other program to do so: `hoistway host {disk}` lists rules and profiles)",
-            self.target.active(disk)
-        )
-    }
-
-    /// Sets a scheduler with default tunables.
-    pub(crate) fn set(&mut self, scheduler: &str) -> Result<()> {
-        for (name, disk) in self.target.below.disks.iter().zip(&mut self.disks) {
-            // Only a change of the scheduler resets its tunables.
-            if self.target.active(name) == scheduler
-                && let Some(other) = self.target.available(name).iter().find(|name| *name != scheduler)
-            {
-                disk.set(&self.target.plan(name, other)?)?;
-            }
-            disk.set(&self.target.plan(name, scheduler)?)?;
-        }
-        Ok(())
-    }
-
-    /// Restores the earlier scheduler, and reports it.
-    pub(crate) fn restore(self) -> Result<()> {
-        for disk in self.disks {
-            let restored = disk.restore()?;
-            if let Some(kept) = restored.kept.first() {
-                bail!("{}: was not restored: {} (check its value)", kept.file, kept.why);
-            }
-        }
-        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@
 mod journal;
 mod persist;
 mod plan;
+mod queues;
 mod restore;
 mod snapshot;
 mod temporary;
@@ -28,6 +29,7 @@ use crate::root::Root;
 
 pub use persist::{Match, Persist, PersistedFile};
 pub use plan::Plan;
+pub use queues::{QueuesError, TemporaryQueues};
 pub use restore::{Kept, Restored};
 pub use temporary::Temporary;
 pub use udevadm::Udevadm;

@@ -3,7 +3,8 @@
 //! Used by: `disk`; crates `evidence`, `hoistway`, `experiment`, `load`.
 //! Tests: `crates/measure/src/fio/calendar.rs`, `crates/measure/src/fio/distribution.rs`, `crates/measure/tests/fio_output.rs`.
 //!
-//! [`Output`] is the whole document, for reading and writing; [`Output::from_processes`] makes one from measurements.
+//! [`Output`] is the whole document, for reading and writing; [`Output::from_processes`] makes one from measurements, and
+//! [`Output::processes`] returns them.
 //!
 //! Differences from a real fio:
 //! - `iops` and `bw_bytes` are computed from the runtime in ns; `runtime` is rounded up to ms, as in fio. For runs of
@@ -16,6 +17,7 @@ mod build;
 mod calendar;
 mod distribution;
 mod log;
+mod read;
 mod schema;
 
 pub use crate::steady_state::{SteadyState, SteadyStateData};

@@ -20,6 +20,7 @@ mod markdown;
 mod recording;
 mod table;
 mod tuning;
+mod verification;
 mod words;
 mod wrap;
 
@@ -37,6 +38,7 @@ pub use recording::recording_lines;
 pub use table::{Style, table};
 pub(crate) use tuning::cgroup_commands;
 pub use tuning::{TuningCells, TuningTable, standing_in_words, tuning, tuning_cells, tuning_conclusion, tuning_round};
+pub use verification::verification;
 pub use wrap::{wrap_hanging, wrapped};
 
 /// A value of a figure with its unit, in three digits.

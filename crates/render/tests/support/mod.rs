@@ -119,6 +119,7 @@ pub fn document(runs: Vec<Run>) -> ResultsDocument {
         wall_seconds: 0.5,
         simulated_ios: 300,
         is_real: false,
+        real_place: None,
         partial: false,
         notices: Vec::new(),
         default_scheduler: None,

@@ -10,9 +10,9 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use hoistway_blk::ground::Nanos;
 use hoistway_calibrate::device::{DeviceError, DeviceObserver, DevicePlan, MeasuredRow, measure, to_csv};
-use hoistway_calibrate::fio::FioError;
 use hoistway_calibrate::fit::{EVALUATIONS_MAX, Fit, FitPlan, fit};
 use hoistway_device::{Preset, PresetFile};
+use hoistway_experiment::real::fio_process::FioError;
 use hoistway_linux::host::{Class, Device};
 use hoistway_sim::Host;
 use hoistway_terminal::output::Output;
@@ -21,7 +21,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::fit::{host_called, preset_called};
 use crate::commands::options::parse_time;
-use crate::commands::target::{Queues, Target, TargetOptions};
+use crate::commands::target::{Target, TargetOptions};
 use crate::input::CommandLine;
 
 /// The model for a device whose class is unknown (a loop device, memory, a virtual disk): the one with the fewest special properties.
@@ -244,8 +244,8 @@ fn measure_without_scheduler(
             .iter()
             .for_each(|restored| say(&format!("{}: rolled back what a killed run had left", restored.device)));
         if needs_none {
-            let mut temporary = Queues::of(target, applier)?;
-            temporary.set("none")?;
+            let mut temporary = target.queues(applier)?;
+            temporary.set("none", &[])?;
             queues = Some(temporary);
         }
     }

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::time::Instant as WallClock;
 
 use anyhow::{Result, bail};
-use hoistway_experiment::real::{RealControls, RealExperiment, RealPlan};
+use hoistway_experiment::real::{EngineOptions, RealControls, RealExperiment, RealLayer, RealPlan};
 use hoistway_experiment::{Ended, Load, RunObserver};
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::is_same_path;
@@ -65,11 +65,13 @@ fn experiment(arguments: &Arguments) -> Result<RealExperiment> {
         from_start: arguments.measures_as_fio(),
         seed: run.seed,
         logs: arguments.outputs.fio_logs.is_some(),
-        workers: arguments.workers.map(usize::from),
-        queue_depth: arguments.queue_depth,
-        contention_options: arguments.techniques,
-        fixed_buffers: arguments.fixed_buffers,
         force: allows_writes(arguments)?,
+        layer: RealLayer::Engine(EngineOptions {
+            workers: arguments.workers.map(usize::from),
+            queue_depth: arguments.queue_depth,
+            contention_options: arguments.techniques,
+            fixed_buffers: arguments.fixed_buffers,
+        }),
     })
 }
 
