@@ -65,6 +65,13 @@ impl<'a> KernelRunner<'a> {
         Ok(QueueFacts { hw_queues: u32::from(hw_queues), nr_requests: nr_requests.unwrap_or(0), notes })
     }
 
+    /// The row of a run. Each round begins with another one, since its first run may see other conditions.
+    fn row_of(&self, number: usize) -> usize {
+        let rows = self.plan.runs_per_round();
+        let (round, index) = (number / rows, number % rows);
+        round * rows + (index + round) % rows
+    }
+
     /// Carries out the load of a row. `None` if it was cancelled.
     fn measure(&self, number: usize) -> Result<Option<RunMeasurements>, Error> {
         match &self.job_file {
@@ -119,6 +126,7 @@ impl Runner for KernelRunner<'_> {
     type Error = Error;
 
     fn run(&self, number: usize) -> Result<Option<RunOutcome>, Error> {
+        let number = self.row_of(number);
         if self.load_runs[number].is_cancelled() {
             return Ok(None);
         }

@@ -245,6 +245,11 @@ impl<'a> RealPlan<'a> {
         Ok(RealPlan { experiment, environment, target, text, file, window, rows })
     }
 
+    /// Leaves out the variants of which `keeps` does not want the label.
+    pub fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
+        self.rows.retain(|row| keeps(&row.variant.label));
+    }
+
     /// Number of runs.
     #[must_use]
     pub fn run_count(&self) -> usize {
@@ -328,8 +333,7 @@ impl<'a> RealPlan<'a> {
     fn document(&self, (outcomes, seconds): (Vec<Option<RunOutcome>>, f64), facts: QueueFacts) -> ResultsDocument {
         let begun = self.rows.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_some());
         let repeats = begun.map(|(row, _)| row.repeat + 1).max().unwrap_or(1);
-        let runs_per_round = self.rows.len() / self.experiment.repeats as usize;
-        let document = self.head(facts, repeats).document(outcomes, runs_per_round, seconds);
+        let document = self.head(facts, repeats).document(outcomes, self.runs_per_round(), seconds);
         ResultsDocument { window: self.window.clone(), ..document }.judged()
     }
 
@@ -373,6 +377,10 @@ impl<'a> RealPlan<'a> {
             writes: Vec::new(),
             doubts: Vec::new(),
         }
+    }
+
+    fn runs_per_round(&self) -> usize {
+        self.rows.len() / self.experiment.repeats as usize
     }
 
     /// Whether fio runs the load.

@@ -68,13 +68,8 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
     let mut rows: Vec<PlannedRun> = Vec::new();
     let seeds = seeds(experiment.seed, experiment.repeats.saturating_mul(schedulers.len() as u32));
     let variants_of = |scheduler: &String| variants.iter().find(|(known, _)| *known == scheduler).map(|(_, own)| own);
-    let mut round: Vec<&Variant> = schedulers.iter().filter_map(variants_of).flatten().collect();
-    for number in 0..experiment.repeats as usize * round.len() {
-        if number > 0 && number % round.len() == 0 && experiment.is_on_kernel() {
-            // The first run of a round may see other conditions.
-            round.rotate_left(1);
-        }
-        let Variant { setting, label } = round[number % round.len()].clone();
+    for variant in (0..experiment.repeats).flat_map(|_| schedulers).filter_map(variants_of).flatten() {
+        let Variant { setting, label } = variant.clone();
         let repeat = rows.iter().filter(|row| row.variant.label == label.label).count();
         rows.push(PlannedRun {
             scheduler: setting.scheduler.clone(),

@@ -74,3 +74,10 @@ fn a_verification_that_is_killed_leaves_a_device_that_the_next_command_restores(
     let again = [&verify[..], &["--rounds", "2", "--repeat", "2", "--schedulers", "none"]].concat();
     is_restored_after_kills(&verify, &again);
 }
+
+#[test]
+fn settings_that_a_killed_verification_varied_are_restored() {
+    let verify = ["verify", "load.fio", "--device", "null", "--target", "DEVICE", "--journal", "journal"];
+    let settings = ["--schedulers", "bfq", "--vary", "bfq.slice_idle=0,8", "--queue", "read_ahead_kb=64"];
+    is_restored_after_kills(&[&verify[..], &settings].concat(), &["apply", "--undo", "--journal", "journal"]);
+}

@@ -45,6 +45,53 @@ fn a_job_is_predicted_and_run_under_each_scheduler_and_all_is_as_before() {
 }
 
 #[test]
+fn settings_are_varied_and_what_was_measured_is_a_results_document() {
+    let Some(device) = Loop::in_memory().filter(|_| has_fio()) else { return };
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("load.fio"), JOB).unwrap();
+    let before = device.state();
+    let path = format!("/dev/{}", device.name);
+    let line = ["verify", "load.fio", "--device", "null", "--target", &path, "--journal", "journal"];
+    let runs = ["--rounds", "2", "--repeat", "2", "--runtime", "50ms", "--schedulers", "none,mq-deadline"];
+    let settings = ["--vary", "mq-deadline.fifo_batch=1,16", "--vary", "queue.nomerges=0", "--ramp", "10ms"];
+    let settings = [&settings[..], &["--queue", "read_ahead_kb=64"]].concat();
+    let outputs = ["--format", "json", "--report", "page.html", "--measured", "measured.json"];
+    let limits = ["--fail-if", "one:read:p99>1ns", "--fail-if", "two:read:iops<1"];
+    let line = [&line[..], &runs, &settings, &outputs, &limits].concat();
+    let (printed, said) = ended_with(&[3], &mut hoistway(folder.path(), &line));
+    assert_eq!(device.state(), before);
+    assert!(said.contains("--fail-if one:read:p99>1ns: ") && !said.contains("two:read:iops"), "{said}");
+    let checked: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let schedulers: Vec<&str> =
+        checked["figures"].as_array().unwrap()[..3].iter().map(|row| row["scheduler"].as_str().unwrap()).collect();
+    assert_eq!(
+        schedulers,
+        ["none nomerges=0", "mq-deadline fifo_batch=1 nomerges=0", "mq-deadline fifo_batch=16 nomerges=0"]
+    );
+
+    let text = fs::read_to_string(folder.path().join("measured.json")).unwrap();
+    let measured = hoistway_answer::ResultsDocument::from_json(&text).unwrap();
+    assert!(measured.is_real && measured.real_place == Some(hoistway_answer::document::RealPlace::Kernel));
+    assert!(measured.job_text.contains(&format!("filename={path}\n")) && measured.command.contains("--measured"));
+    let runs: Vec<(&str, u32, &serde_json::Value)> =
+        measured.runs.iter().map(|run| (&*run.variant.label, run.repeat, &run.queue_files["read_ahead_kb"])).collect();
+    let ahead = serde_json::json!(64);
+    // The order of a round rotates.
+    let [none, one, sixteen] =
+        ["none nomerges=0", "mq-deadline fifo_batch=1 nomerges=0", "mq-deadline fifo_batch=16 nomerges=0"];
+    let expected = [(none, 0), (one, 0), (sixteen, 0), (one, 1), (sixteen, 1), (none, 1)];
+    assert_eq!(runs, expected.map(|(label, round)| (label, round, &ahead)));
+    let jobs = &measured.runs[0].jobs;
+    assert_eq!(jobs.iter().map(|job| (&*job.name, job.processes)).collect::<Vec<_>>(), [("one", 1), ("two", 2)]);
+    let figure = checked["figures"].as_array().unwrap()[0].clone();
+    let mean = measured.runs.iter().filter(|run| run.scheduler == "none").map(|run| run.jobs[0].operations[0].iops);
+    assert!((figure["measured"].as_f64().unwrap() - mean.sum::<f64>() / 2.0).abs() < 1e-6, "{figure}");
+    assert!(fs::read_to_string(folder.path().join("page.html")).unwrap().contains("fifo_batch=16"));
+    // It is stored as any other: it can be rendered again.
+    ended_with(&[0], &mut hoistway(folder.path(), &["report", "measured.json", "-o", "again.html"]));
+}
+
+#[test]
 fn a_device_that_is_named_twice_is_written() {
     let Some(device) = Loop::in_memory().filter(|_| has_fio()) else { return };
     let folder = tempdir().unwrap();
@@ -159,6 +206,10 @@ fn an_impossible_verification_is_refused_and_changes_nothing() {
     assert!(!folder.path().join(&device.name).exists());
     refused(&["none.fio", "--target", &path], "none.fio");
     refused(&["load.fio", "--target", &path, "--schedulers", "cfq"], "cfq");
+    refused(&["load.fio", "--target", &path, "--vary", "bfq.no=1"], "--vary bfq.no=1: ");
+    refused(&["load.fio", "--target", &path, "--set", "mq-deadline.fifo_batch=x"], "--set mq-deadline.fifo_batch=x: ");
+    refused(&["load.fio", "--target", &path, "--report", "x", "--measured", "x"], "x");
+    refused(&["load.fio", "--target", &path, "--measured", "load.fio"], "load.fio");
     fs::write(folder.path().join("journal"), "").unwrap();
     refused(&["load.fio", "--target", &path], "journal");
     // A mounted file system, or a device on top of it, has exclusive access to it.

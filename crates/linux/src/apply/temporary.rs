@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, OFlags};
 use super::journal::{self, Entry, Journal, State};
 use super::plan::Plan;
 use super::restore::Restored;
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, shown};
 use super::{Applier, ApplyError, Written};
 use crate::root::Root;
 
@@ -72,9 +72,16 @@ impl Temporary<'_> {
     pub fn set(&mut self, plan: &Plan) -> Result<Vec<Written>, ApplyError> {
         for write in &plan.writes {
             let entry = Entry { file: write.file.clone(), value: write.value.clone() };
-            if !self.journal.entries.contains(&entry) {
-                self.journal.entries.push(entry);
+            if self.journal.entries.contains(&entry) {
+                continue;
             }
+            let before = &mut self.journal.before;
+            // Tunables of other schedulers go with them.
+            if before.value(&entry.file).is_none() && !entry.file.starts_with("iosched/") {
+                let value = shown(self.applier.system, &self.journal.device, &entry.file);
+                before.files.extend(value.map(|value| (entry.file.clone(), value)));
+            }
+            self.journal.entries.push(entry);
         }
         if let Some(file) = &self.file {
             self.applier.save_journal(file, &self.journal)?;

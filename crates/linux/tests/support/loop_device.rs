@@ -75,8 +75,11 @@ impl Loop {
     pub fn state(&self) -> Vec<(String, String)> {
         let names = fs::read_dir(self.file("iosched")).into_iter().flatten();
         let names = names.flatten().map(|entry| format!("iosched/{}", entry.file_name().to_str().unwrap()));
-        let mut files: Vec<String> =
-            ["scheduler", "nr_requests", "wbt_lat_usec"].map(str::to_owned).into_iter().chain(names).collect();
+        let mut files: Vec<String> = ["scheduler", "nr_requests", "wbt_lat_usec", "read_ahead_kb"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(names)
+            .collect();
         files.sort();
         // A file of a scheduler vanishes while a program sets another one.
         let shown = |file: &str| {

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use hoistway_answer::{Analysis, Condition, ResultsDocument};
+use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_experiment::Ended;
 use hoistway_measure::fio;
 use hoistway_terminal::Ending;
@@ -19,7 +19,7 @@ use hoistway_terminal::output::Output;
 use self::fio_logs::FioLogs;
 
 pub(crate) use self::format::Format;
-pub(crate) use self::options::{JudgingOptions, OutputOptions};
+pub(crate) use self::options::{JudgingOptions, LimitOptions, OutputOptions};
 
 /// The open outputs of an experiment.
 pub(crate) struct Outputs<'a> {
@@ -79,7 +79,7 @@ impl<'a> Outputs<'a> {
         }
         let analysis = Analysis::of(&document);
         check_focus(&analysis)?;
-        let broken_limits = exceeded_limits(&analysis, &self.judging.fail_if)?;
+        let broken_limits = self.judging.limits.exceeded(&analysis)?;
         let conclusion = hoistway_render::text::conclusion(&analysis);
         let advice = |devices: &Vec<String>| hoistway_answer::advice::advice(&analysis, devices).context("--advice");
         let advice = self.judging.advice.as_ref().map_or(Ok(Vec::new()), advice)?;
@@ -94,10 +94,7 @@ impl<'a> Outputs<'a> {
         if document.partial {
             return Ok(Ending::Interrupted);
         }
-        for sentence in &broken_limits {
-            // `eprintln!` would panic if standard error is closed.
-            let _ = writeln!(std::io::stderr(), "hoistway: {sentence}");
-        }
+        print_limits(&broken_limits);
         // A failed job explains a broken limit, so it takes precedence.
         Ok(if has_failed(&document) {
             Ending::JobFailed
@@ -109,20 +106,30 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// A sentence for each exceeded limit.
-fn exceeded_limits(analysis: &Analysis<'_>, limits: &[Condition]) -> Result<Vec<String>> {
-    let mut sentences = Vec::new();
-    for limit in limits {
-        let violations = analysis.violations(limit).with_context(|| format!("--fail-if {limit}"))?;
-        if !violations.is_empty() {
-            let shown = |(label, value): &(String, f64)| {
-                format!("{} under {label}", hoistway_render::text::figure_value(limit.figure.figure, *value))
-            };
-            let shown: Vec<String> = violations.iter().map(shown).collect();
-            sentences.push(format!("--fail-if {limit}: {}", shown.join(", ")));
-        }
+/// Prints the exceeded limits.
+pub(crate) fn print_limits(exceeded: &[String]) {
+    for sentence in exceeded {
+        // `eprintln!` would panic if standard error is closed.
+        let _ = writeln!(std::io::stderr(), "hoistway: {sentence}");
     }
-    Ok(sentences)
+}
+
+impl LimitOptions {
+    /// A sentence for each exceeded limit.
+    pub(crate) fn exceeded(&self, analysis: &Analysis<'_>) -> Result<Vec<String>> {
+        let mut sentences = Vec::new();
+        for limit in &self.fail_if {
+            let violations = analysis.violations(limit).with_context(|| format!("--fail-if {limit}"))?;
+            if !violations.is_empty() {
+                let shown = |(label, value): &(String, f64)| {
+                    format!("{} under {label}", hoistway_render::text::figure_value(limit.figure.figure, *value))
+                };
+                let shown: Vec<String> = violations.iter().map(shown).collect();
+                sentences.push(format!("--fail-if {limit}: {}", shown.join(", ")));
+            }
+        }
+        Ok(sentences)
+    }
 }
 
 /// Checks that the requested focus exists in the results.

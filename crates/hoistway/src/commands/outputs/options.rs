@@ -23,15 +23,22 @@ pub(crate) struct JudgingOptions {
     /// Ignore differences smaller than this percentage. [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub(crate) smallest_effect: Option<f64>,
-    /// Exit with status 3, and print the figure, if this condition is true for any scheduler: a figure, one of > >= < <=, and a
-    /// value with its unit, or a multiple of a scheduler's figure: reader:read:p99>2*none. May be given several times.
-    #[arg(long, value_name = "FIGURE>LIMIT")]
-    pub(crate) fail_if: Vec<Condition>,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
     /// Print the sysfs writes and the udev rule that apply the recommendation, and how to undo both, for these devices: sda,
     /// nvme0n1. [without a name: the devices of the job file, or the one of --target]
     #[arg(long, value_name = "DEVICE", value_delimiter = ',', num_args = 0..=1, action = clap::ArgAction::Append,
           value_parser = parse_block_device)]
     pub(crate) advice: Option<Vec<String>>,
+}
+
+/// Limits of figures, whatever the verdict is.
+#[derive(Args, Debug)]
+pub(crate) struct LimitOptions {
+    /// Exit with status 3, and print the figure, if this condition is true for any scheduler: a figure, one of > >= < <=, and a
+    /// value with its unit, or a multiple of a scheduler's figure: reader:read:p99>2*none. May be given several times.
+    #[arg(long, value_name = "FIGURE>LIMIT")]
+    pub(crate) fail_if: Vec<Condition>,
 }
 
 /// Outputs in addition to `--output`, and their format.

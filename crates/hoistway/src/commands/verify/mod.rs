@@ -10,18 +10,19 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 use hoistway_answer::verification::{About, Verification};
-use hoistway_blk::ground::Nanos;
+use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_experiment::limits::REPEATS_MAX;
 use hoistway_experiment::real::{RealControls, RealExperiment, RealLayer, RealPlan, job_text, made};
 use hoistway_experiment::{Comparison, KernelOption, Load, LoadText, Unobserved};
-use hoistway_terminal::output::Output;
+use hoistway_terminal::output::{Output, different, is_same_path};
 use hoistway_terminal::{Ending, printable};
 
 use self::fit_conditions::FitConditions;
 use self::progress::{Progress, say};
 use crate::commands::calibrate::fit::{host_called, preset_called};
 use crate::commands::compare::parse;
-use crate::commands::options::{ReplayOptions, parse_time};
+use crate::commands::options::{ReplayOptions, RunOptions};
+use crate::commands::outputs::{LimitOptions, print_limits};
 use crate::commands::target::{Target, TargetOptions};
 use crate::input::CommandLine;
 
@@ -35,14 +36,18 @@ const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 /// restored at the end; after a killed run the next hoistway verify, calibrate device or apply restores it.
 ///
 /// Prints predicted and measured figures, the error, the spread of the rounds, and whether the order of the schedulers is right.
-/// docs/verify.md explains the details.
+/// What was measured is a results document, too, as hoistway run makes it. docs/verify.md explains the details.
 ///
-/// Exit status: 0 on success; 3 if a prediction that was certain is wrong; 2 for bad input; 130 if interrupted.
+/// Exit status: 0 on success; 3 if a prediction that was certain is wrong, or a --fail-if condition is true; 2 for bad input; 130 if
+/// interrupted.
 ///
 /// Examples:
 ///   sudo hoistway verify my-load.fio --device my-disk.toml --target /dev/nvme0n1
 ///   sudo hoistway verify my-load.fio --device my-disk.toml --target /mnt/new --writes /mnt/new
 ///   sudo hoistway verify incident.blktrace.0 --device my-disk.toml --target /dev/sdb --format json
+///   sudo hoistway verify my.fio --device my.toml --target /dev/sdb --vary mq-deadline.fifo_batch=1,16
+///   sudo hoistway verify my.fio --device my.toml --target /dev/sdb --report a.html --measured a.json
+///   sudo hoistway verify my.fio --device my.toml --target /dev/sdb --fail-if "backends:read:p99>2ms"
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -68,9 +73,14 @@ pub(crate) struct Arguments {
     /// Simulate each scheduler K times.
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=i64::from(REPEATS_MAX)))]
     repeat: u32,
-    /// Override the runtime of every job, in the simulation and on the kernel.
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    runtime: Option<Nanos>,
+    /// Compare several values of a tunable, or of a file that --queue accepts (queue.nr_requests=64,256), in the simulation and on the
+    /// kernel. The scheduler runs with its default and with each value. May be given several times: every combination runs.
+    #[arg(long, value_name = "SCHED.TUNABLE=V1,V2,...")]
+    vary: Vec<String>,
+    #[command(flatten)]
+    run: RunOptions,
+    #[command(flatten)]
+    limits: LimitOptions,
     /// The host for the prediction: a profile of `hoistway hosts`, or a TOML file. [default: the one that the device model was fitted
     /// with; for a model without a fit server, for a recording instant]
     #[arg(long, value_name = "PROFILE")]
@@ -78,9 +88,12 @@ pub(crate) struct Arguments {
     /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: VerifyFormat,
-    /// Write to a file instead of standard output.
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    /// Also write an HTML page of what was measured, with charts (docs/report.md).
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Also write what was measured as a results document (docs/results.md), for hoistway report and hoistway diff.
+    #[arg(long, value_name = "FILE.json")]
+    measured: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -142,24 +155,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         comparison.load = Load::Text { name: text.name().to_owned(), text: text.text().to_owned() };
     }
     let experiment = experiment(arguments, &comparison, (&target, kernel));
-    let plan = RealPlan::of(&experiment, &environment)?;
+    let mut plan = RealPlan::of(&experiment, &environment)?;
     if !text.text().is_empty() {
         // Predict the load that runs. The simulated device is the model, whatever device the target is.
         comparison.load = job_text::on_target(&text, Path::new("target"), &comparison)?;
     }
-    if let Some(output) = &arguments.output {
-        environment.spare(output)?;
-    }
-    let output = Output::open(arguments.output.as_deref())?;
+    let outputs = Outputs::open(arguments, &target, &environment)?;
     let (applier, restored) = target.applier(&arguments.target_options.journal)?;
     restored.iter().for_each(|restored| say(&format!("{}: rolled back what a killed run had left", restored.device)));
     let mut predicted = comparison.run_observed(&environment, &Unobserved)?;
     predicted.doubts.extend(conditions.doubts);
+    // Whether a value is a default, and has no variant of its own, depends on the model or on the disk.
+    plan.retain(|label| predicted.runs.iter().any(|run| run.variant.label == label));
     let queues = target.queues(&applier)?;
     let controls = interrupt.controls_of(&plan);
     plan.prepare(controls)?;
     let progress = Progress::of(plan.run_count());
-    let measured = plan.run_on_kernel(queues, controls, &progress, &|row, _| progress.begins(row))?;
+    let mut measured = plan.run_on_kernel(queues, controls, &progress, &|row, _| progress.begins(row))?;
     drop(progress);
     if measured.partial {
         return Ok(Ending::Interrupted);
@@ -176,22 +188,73 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         "{}: no figure could be compared (expected jobs that read or write)",
         text.name()
     );
-    output.write(match arguments.format {
-        VerifyFormat::Table => printable::text(&hoistway_render::text::verification(&verification)),
-        VerifyFormat::Json => serde_json::to_string_pretty(&verification)? + "\n",
-    })?;
-    Ok(if verification.refuted().next().is_some() { Ending::LimitBroken } else { Ending::Done })
+    (measured.arguments, measured.command) = crate::command_line();
+    let analysis = Analysis::of(&measured);
+    let exceeded = arguments.limits.exceeded(&analysis)?;
+    measured.conclusion = hoistway_render::text::conclusion(&analysis);
+    outputs.write(&verification, &measured, arguments.format)?;
+    print_limits(&exceeded);
+    let is_broken = !exceeded.is_empty() || verification.refuted().next().is_some();
+    Ok(if is_broken { Ending::LimitBroken } else { Ending::Done })
+}
+
+/// The open outputs.
+struct Outputs {
+    verification: Output,
+    report: Option<Output>,
+    measured: Option<Output>,
+}
+
+impl Outputs {
+    /// Checks that all outputs can be written, and that none is the target or was read.
+    fn open(arguments: &Arguments, target: &Target, environment: &CommandLine) -> Result<Outputs> {
+        let Arguments { report, measured, run, .. } = arguments;
+        different(&[("--report", report), ("--measured", measured)])?;
+        for file in [&run.output, report, measured].into_iter().flatten() {
+            environment.spare(file)?;
+            ensure!(
+                !is_same_path(&target.path, file),
+                "{}: is the target (expected another file for the results)",
+                file.display()
+            );
+        }
+        let verification = Output::open(run.output.as_deref())?;
+        let beside = |option, file: &Option<PathBuf>| {
+            file.as_deref().map(|file| Output::beside(option, file, &verification)).transpose()
+        };
+        let (report, measured) = (beside("--report", report)?, beside("--measured", measured)?);
+        Ok(Outputs { verification, report, measured })
+    }
+
+    /// Writes each output, even if another one fails.
+    fn write(self, verification: &Verification, measured: &ResultsDocument, format: VerifyFormat) -> Result<()> {
+        let text = match format {
+            VerifyFormat::Table => printable::text(&hoistway_render::text::verification(verification)),
+            VerifyFormat::Json => serde_json::to_string_pretty(verification)? + "\n",
+        };
+        let page = |report: Output| report.write_to_file_only(super::report::page(measured)?);
+        let report = self.report.map_or(Ok(()), page);
+        let json = |file: Output| file.write_to_file_only(hoistway_render::text::json(measured));
+        let stored = self.measured.map_or(Ok(()), json);
+        self.verification.write(text).and(report).and(stored)
+    }
 }
 
 /// The prediction, without what depends on the target.
 fn comparison(arguments: &Arguments) -> Result<Comparison> {
+    let run = &arguments.run;
     Ok(Comparison {
         load: Load::File(arguments.job.clone()),
         replay: parse::replay(&arguments.replay)?,
         devices: vec![arguments.device.as_str().into()],
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
         cpus: std::thread::available_parallelism().ok().and_then(|cpus| u16::try_from(cpus.get()).ok()),
-        runtime_ns: arguments.runtime.map(|runtime| runtime.0),
+        tunables: parse::parse_each(&run.set, parse::tunable)?,
+        queue_files: parse::queue_files(&run.queue, None)?,
+        vary: parse::parse_each(&arguments.vary, parse::vary)?,
+        runtime_ns: run.runtime.map(|runtime| runtime.0),
+        ramp_ns: run.ramp.map(|ramp| ramp.0),
+        seed: run.seed,
         repeats: arguments.repeat,
         ..Comparison::default()
     })
@@ -209,8 +272,12 @@ fn experiment(
         replay: predicted.replay.clone(),
         target: format!("{kind}:{}", target.path.display()),
         schedulers: predicted.schedulers.clone(),
+        tunables: predicted.tunables.clone(),
+        queue_files: predicted.queue_files.clone(),
+        vary: predicted.vary.clone(),
         repeats: arguments.rounds,
         runtime_ns: predicted.runtime_ns,
+        ramp_ns: predicted.ramp_ns,
         from_start: true,
         seed: predicted.seed,
         force: arguments.target_options.writes.is_some(),
