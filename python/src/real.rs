@@ -56,7 +56,12 @@ pub(crate) fn run_real(
         seed: comparison.seed,
         logs: comparison.logs,
         force,
-        layer: RealLayer::Engine(EngineOptions { workers, queue_depth, contention_options, fixed_buffers: FIXED_BUFFERS }),
+        layer: RealLayer::Engine(EngineOptions {
+            workers,
+            queue_depth,
+            contention_options,
+            fixed_buffers: FIXED_BUFFERS,
+        }),
     };
     let caller = Caller { schedulers: all_schedulers() };
     let plan = RealPlan::of(&experiment, &caller).map_err(|error| errors::comparison(py, &error))?;
