@@ -82,7 +82,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     limits: LimitOptions,
     /// The host for the prediction: a profile of `hoistway hosts`, or a TOML file. [default: the one that the device model was fitted
-    /// with; for a model without a fit server, for a recording instant]
+    /// with; for a model without a fit server, for a recording its own]
     #[arg(long, value_name = "PROFILE")]
     host: Option<String>,
     /// The output format.
