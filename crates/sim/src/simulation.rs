@@ -38,6 +38,7 @@ use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::stacks::Layers;
 use crate::statistics::Statistics;
 use crate::task::{NextAction, Task};
+use crate::throttling::Hold;
 
 /// Events between two checks of [`Control`].
 const CHECK_EVERY: u32 = 1 << 14;
@@ -427,9 +428,18 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     }
                     let device = &mut self.disks[disk as usize];
                     let is_throttled = device.throttling.is_some();
-                    if is_throttled && device.throttles(self.now, task) {
-                        self.schedule_release(disk);
-                        continue;
+                    if is_throttled {
+                        match device.hold(self.now, task) {
+                            Hold::Passes => {}
+                            Hold::Bio => {
+                                self.schedule_release(disk);
+                                continue;
+                            }
+                            Hold::Submitter(owner) => {
+                                self.sleep_for_latency(number, owner);
+                                return None;
+                            }
+                        }
                     }
                     self.last_submitter = number;
                     let SimulatedDisk { queue, driver, plug_use, section, .. } = device;

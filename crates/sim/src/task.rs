@@ -36,6 +36,16 @@ pub(crate) enum NextAction {
     Exit,
 }
 
+/// How a submission waits for `io.latency`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum LatencyWait {
+    No,
+    /// It sleeps for the bio of this owner.
+    Sleeps(u64),
+    /// Its bio may continue.
+    Admitted,
+}
+
 /// One process.
 pub(crate) struct Task {
     pub(crate) number: u32,
@@ -83,6 +93,8 @@ pub(crate) struct Task {
     pub(crate) has_detour: bool,
     /// Whether its call continues when it is woken, or in its next step.
     has_unfinished_call: bool,
+    /// Whether `io.latency` lets it sleep in its submission.
+    latency_wait: LatencyWait,
     /// CPU time that it uses after its turn.
     pub(crate) spin: Nanos,
     read_flags: BioFlags,
@@ -155,6 +167,7 @@ impl Task {
             is_buffered: !process.caching.direct,
             has_detour: !process.caching.direct,
             has_unfinished_call: false,
+            latency_wait: LatencyWait::No,
             spin: Nanos::ZERO,
             read_flags: polled,
             write_flags,
@@ -273,6 +286,12 @@ impl Task {
     /// Continues until the event loop has to act.
     #[inline(always)]
     pub(crate) fn next(&mut self, now: Instant, flows: &mut Flows) -> NextAction {
+        match self.latency_wait {
+            // Something else has woken it.
+            LatencyWait::Sleeps(_) => return NextAction::Wait(None),
+            LatencyWait::Admitted => return NextAction::Submit,
+            LatencyWait::No => {}
+        }
         if self.current_disk.submitter.is_parked() || std::mem::take(&mut self.has_unfinished_call) {
             return NextAction::Submit;
         }
@@ -306,10 +325,36 @@ impl Task {
         self.current_disk.submitter.begin(bio);
     }
 
-    /// Whether it sleeps for a tag.
+    /// Whether it sleeps in its submission, for a tag or for `io.latency`.
     #[inline]
-    pub(crate) fn sleeps_for_tag(&self) -> bool {
-        self.current_disk.submitter.is_parked()
+    pub(crate) fn sleeps_in_submission(&self) -> bool {
+        self.current_disk.submitter.is_parked() || self.latency_wait != LatencyWait::No
+    }
+
+    /// Has it sleep until the controller that holds its current bio, of this owner, admits it.
+    pub(crate) fn sleep_for(&mut self, owner: u64) {
+        self.latency_wait = LatencyWait::Sleeps(owner);
+    }
+
+    /// Whether it sleeps for the bio of this owner.
+    pub(crate) fn sleeps_for(&self, owner: u64) -> bool {
+        self.latency_wait == LatencyWait::Sleeps(owner)
+    }
+
+    /// Its bio may continue when it is woken.
+    pub(crate) fn admit(&mut self, bio: Bio) {
+        self.latency_wait = LatencyWait::Admitted;
+        self.current_disk.submitter.begin(bio);
+    }
+
+    /// Whether its current bio has been admitted, as it continues.
+    #[inline]
+    pub(crate) fn take_admitted(&mut self) -> bool {
+        let is_admitted = self.latency_wait == LatencyWait::Admitted;
+        if is_admitted {
+            self.latency_wait = LatencyWait::No;
+        }
+        is_admitted
     }
 
     /// Makes its call continue when it is woken, or in its next step.
@@ -320,7 +365,7 @@ impl Task {
     /// Whether it sleeps in the middle of a call.
     #[inline]
     fn is_parked(&self) -> bool {
-        self.current_disk.submitter.is_parked() || self.has_unfinished_call
+        self.sleeps_in_submission() || self.has_unfinished_call
     }
 
     /// Whether the current I/O was recorded under a plug; `None` if it is not an I/O of a recorded program.

@@ -16,6 +16,17 @@ use crate::events::{Event, EventQueue, Kind};
 use crate::identity::Sleeper;
 use crate::submitter::Submitter;
 
+/// Who waits if a controller holds a bio.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hold {
+    /// Nobody: it passes.
+    Passes,
+    /// The bio, which the worker submits later.
+    Bio,
+    /// Its submitter, if that is a process: `io.latency` has it sleep. The owner of the bio.
+    Submitter(u64),
+}
+
 /// The controllers of a device, in the order in which a bio passes them, and their worker.
 pub(crate) struct Throttling {
     io_max: Option<Throttle>,
@@ -45,26 +56,31 @@ impl Throttling {
         self.io_max.is_some() || self.io_cost.is_some() || self.io_latency.is_some()
     }
 
-    /// Throttles the bio that is about to be submitted. Returns whether it has to wait.
-    pub(crate) fn throttles(&mut self, now: Instant, queue: &AnyQueue<Local>, submitter: &mut Submitter) -> bool {
-        let Some(mut bio) = submitter.withdraw() else { return false };
+    /// Throttles the bio that is about to be submitted.
+    pub(crate) fn hold(&mut self, now: Instant, queue: &AnyQueue<Local>, submitter: &mut Submitter) -> Hold {
+        let Some(mut bio) = submitter.withdraw() else { return Hold::Passes };
         if let Some(io_max) = &mut self.io_max {
             // The queue splits a bio after the throttle, but each part counts as an operation.
             let charge = Charge::Parts(queue.parts_of(&bio));
-            let Some(allowed) = io_max.submit(now, bio, charge) else { return true };
+            let Some(allowed) = io_max.submit(now, bio, charge) else { return Hold::Bio };
             bio = allowed;
         }
         if let Some(io_cost) = &mut self.io_cost {
-            let Some(allowed) = io_cost.submit(now, bio) else { return true };
+            let Some(allowed) = io_cost.submit(now, bio) else { return Hold::Bio };
             bio = allowed;
         }
         if let Some(io_latency) = &mut self.io_latency {
-            let parts = queue.parts_of(&bio);
-            let Some(allowed) = io_latency.submit(now, bio, parts) else { return true };
+            let (parts, owner) = (queue.parts_of(&bio), bio.owner);
+            let Some(allowed) = io_latency.submit(now, bio, parts) else { return Hold::Submitter(owner) };
             bio = allowed;
         }
         submitter.begin(bio);
-        false
+        Hold::Passes
+    }
+
+    /// The same for a submitter that does not sleep for `io.latency`. Returns whether the bio has to wait.
+    pub(crate) fn throttles(&mut self, now: Instant, queue: &AnyQueue<Local>, submitter: &mut Submitter) -> bool {
+        self.hold(now, queue, submitter) != Hold::Passes
     }
 
     /// A request of the device has completed. It is passed without its `Rq`, which would have to leave its register in runs without
@@ -99,10 +115,15 @@ impl Throttling {
         }
     }
 
-    /// Runs the worker: submits the allowed bios in one plug, as far as there are tags. Returns `false` if the worker now
-    /// sleeps for a tag.
-    pub(crate) fn send<E: Env>(&mut self, cx: &mut Cx<'_, E>, queue: &AnyQueue<Local>) -> bool {
-        self.release(cx.now.at, queue);
+    /// Runs the worker: submits the allowed bios in one plug, as far as there are tags. `hand_over` takes those whose submitter sleeps for
+    /// them, which then submits them itself, and returns all others. Returns `false` if the worker now sleeps for a tag.
+    pub(crate) fn send<E: Env>(
+        &mut self,
+        cx: &mut Cx<'_, E>,
+        queue: &AnyQueue<Local>,
+        hand_over: impl FnMut(Bio) -> Option<Bio>,
+    ) -> bool {
+        self.release(cx.now.at, queue, hand_over);
         self.worker.plug();
         loop {
             if !self.worker.is_parked() {
@@ -119,7 +140,7 @@ impl Throttling {
     }
 
     /// Takes the bios that are allowed now.
-    fn release(&mut self, now: Instant, queue: &AnyQueue<Local>) {
+    fn release(&mut self, now: Instant, queue: &AnyQueue<Local>, hand_over: impl FnMut(Bio) -> Option<Bio>) {
         if self.scheduled.is_some_and(|scheduled| scheduled <= now) {
             self.scheduled = None;
         }
@@ -148,7 +169,7 @@ impl Throttling {
         }
         if let Some(io_latency) = io_latency.as_mut().filter(|latency| latency.due().is_some_and(|due| due <= now)) {
             io_latency.release(now, buffer);
-            released.extend(buffer.drain(..));
+            released.extend(buffer.drain(..).filter_map(hand_over));
         }
     }
 

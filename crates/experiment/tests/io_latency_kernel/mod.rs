@@ -53,11 +53,12 @@ fn experiments() -> Vec<Experiment> {
     include_str!("data/recorded.jsonl").lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
-fn simulate(experiment: &Experiment) -> ResultsDocument {
+fn simulate(experiment: &Experiment, seed: u64) -> ResultsDocument {
     let target = |(cgroup, us): (&String, &u32)| CgroupFile { cgroup: cgroup.clone(), text: format!("target={us}") };
     let Experiment { job, settings, recorded, .. } = experiment;
     Comparison {
         io_latency: experiment.targets_us.iter().map(target).collect(),
+        seed,
         ..on_null_device::comparison(job, &experiment.scheduler, settings, recorded.max_sectors_kb)
     }
     .run(&Alone)
@@ -74,7 +75,7 @@ fn is_near(ours: Option<u32>, kernels: u32) -> bool {
 }
 
 fn errors_of(experiment: &Experiment) -> Vec<GroupError> {
-    let document = simulate(experiment);
+    let document = simulate(experiment, 1);
     let run = &document.runs[0];
     let figures = |path: &String| {
         let job = path.replace('/', "-");
@@ -97,6 +98,20 @@ fn errors_of(experiment: &Experiment) -> Vec<GroupError> {
         GroupError { half: experiment.half.clone(), errors, agrees }
     };
     experiment.leaves.iter().map(of_group).collect()
+}
+
+/// The process with the target and three that are throttled for it, over eight tags: with all of them woken at each completion, none must
+/// take the tag that another was woken for at once. Rule: IL-14.
+#[test]
+fn those_that_are_throttled_for_a_target_do_not_starve_the_process_that_has_it() {
+    let experiments = experiments();
+    let experiment = experiments.iter().find(|experiment| experiment.name == "latency-21-7").expect("it is recorded");
+    let least = 0.8 * experiment.recorded.groups["v"].iops;
+    for seed in 1..=5 {
+        let document = simulate(experiment, seed);
+        let iops = document.runs[0].jobs[0].operations[0].iops;
+        assert!(iops > least, "seed {seed}: {iops:.0} reads per second, expected {least:.0} and more");
+    }
 }
 
 /// The middle of some numbers, and the largest of them.

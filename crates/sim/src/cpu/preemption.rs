@@ -45,7 +45,7 @@ impl Cpu {
 impl Cpus {
     /// Final part of a task's first or next step that runs inside a system call.
     pub(super) fn in_call(&self, task: &Task) -> Nanos {
-        if task.sleeps_for_tag() {
+        if task.sleeps_in_submission() {
             task.entry
         } else {
             Nanos(self.submit.0 / NON_PREEMPTIBLE_PARTS + self.extra_page_pin_time(task).0)

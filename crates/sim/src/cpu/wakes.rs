@@ -26,7 +26,7 @@ impl Cpus {
     /// Wakes a task.
     #[inline]
     pub(crate) fn wake(&mut self, now: Instant, task: &mut Task) -> Woken {
-        task.entry = if task.sleeps_for_tag() { self.resume } else { self.submission(task) };
+        task.entry = if task.sleeps_in_submission() { self.resume } else { self.submission(task) };
         task.switch = Nanos::ZERO;
         let (spins_since, switch) = (task.spins_since.take(), self.switch);
         let state = self.cpu_mut(task.cpu);

@@ -4,19 +4,27 @@ use hoistway_blk::ground::{CpuId, Instant, Nanos};
 use hoistway_blk::watch::Probe;
 use hoistway_measure::{IoCostGroup, IoCostSummary, IoLatencyGroup, IoLatencySummary};
 
-use super::Simulation;
+use super::{Simulation, wake};
 use crate::disk::SimulatedDisk;
 use crate::driver::Machine;
 use crate::events::{Event, Kind};
-use crate::identity::Sleeper;
+use crate::identity::{Sleeper, submitting_task};
 use crate::task::Task;
+use crate::throttling::Hold;
 
 impl SimulatedDisk {
-    /// Throttles the bio that a task is about to submit. Returns `true` if it has to wait; its release is then
-    /// scheduled.
+    /// Throttles the bio that a task is about to submit. If it has to wait, its release has to be scheduled.
+    pub(in super::super) fn hold(&mut self, now: Instant, task: &mut Task) -> Hold {
+        let SimulatedDisk { queue, throttling: Some(throttling), .. } = self else { return Hold::Passes };
+        if task.take_admitted() {
+            return Hold::Passes;
+        }
+        throttling.hold(now, queue, &mut task.current_disk.submitter)
+    }
+
+    /// The same for a task that does not sleep for `io.latency`. Returns whether its bio has to wait.
     pub(in super::super) fn throttles(&mut self, now: Instant, task: &mut Task) -> bool {
-        let SimulatedDisk { queue, throttling: Some(throttling), .. } = self else { return false };
-        throttling.throttles(now, queue, &mut task.current_disk.submitter)
+        self.hold(now, task) != Hold::Passes
     }
 
     /// A process sleeps because no tag is free.
@@ -36,15 +44,34 @@ impl<P: Probe> Simulation<'_, P> {
         }
     }
 
+    /// Has a process sleep in its submission until `io.latency` admits the bio of this owner.
+    #[cold]
+    pub(in super::super) fn sleep_for_latency(&mut self, number: u32, owner: u64) {
+        let task = &mut self.tasks[number as usize];
+        task.sleep_for(owner);
+        let disk = task.current_disk.disk;
+        if task.current_disk.submitter.is_plugged() || task.has_other_disks() {
+            self.flush_plugs(number);
+        }
+        self.schedule_release(disk);
+    }
+
     /// Runs the worker that submits a device's throttled bios.
     pub(super) fn release(&mut self, disk: u32) {
         let (now, cpu) = (self.clock.now, CpuId(0));
         self.probe.enter(disk, None);
         self.begin_call(disk, cpu);
-        let SimulatedDisk { queue, driver, throttling, .. } = &mut self.disks[disk as usize];
+        let Simulation { tasks, cpus, events, disks, caller, probe, meter, .. } = self;
+        let SimulatedDisk { queue, driver, throttling, .. } = &mut disks[disk as usize];
         let Some(throttling) = throttling else { return };
-        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &self.meter);
-        let has_sent_all = throttling.send(&mut cx, queue);
+        let mut cx = caller.cx::<Machine<P>>(now, cpu, driver, probe, meter);
+        let has_sent_all = throttling.send(&mut cx, queue, |bio| {
+            let task = submitting_task(&bio).map(|task| &mut tasks[task as usize]);
+            let Some(task) = task.filter(|task| task.sleeps_for(bio.owner)) else { return Some(bio) };
+            task.admit(bio);
+            wake(now.at, task, cpus, events);
+            None
+        });
         self.settle(disk, cpu);
         if has_sent_all {
             self.schedule_release(disk);
