@@ -1,7 +1,7 @@
 //! io.latency in comparisons: its targets, what the document says about it, and what is refused. Rules: IL-1, IL-3, IL-7.
 
 use hoistway_answer::ResultsDocument;
-use hoistway_experiment::{Alone, CgroupFile, Comparison, Field, Guests, Load, Plan, Vary};
+use hoistway_experiment::{Alone, CgroupFile, Comparison, Field, Guests, Load, Plan, QueueFile, Vary};
 
 const JOB: &str = "[global]\ndirect=1\nioengine=libaio\nrw=randread\nbs=4k\nsize=1g\niodepth=32\nruntime=300ms\ntime_based\n\
                    [db]\nfilename=/dev/sda:/dev/sdb\niodepth=1\ncgroup=pods/db\n[batch]\nfilename=/dev/sda:/dev/sdb\ncgroup=batch\n";
@@ -50,15 +50,21 @@ fn targets_read_back_as_they_were_written_per_device() {
 
 #[test]
 fn a_document_says_what_io_latency_did_and_what_is_inferred() {
-    let document = run(&with(&[("pods", "target=1"), ("pods/db", "target=1")]));
+    let queue_files = vec![QueueFile { file: "nr_requests".to_owned(), text: "4".to_owned() }];
+    let document = run(&Comparison { queue_files, ..with(&[("pods", "target=1"), ("pods/db", "target=1")]) });
     let [_, db, batch] = &document.runs[0].io_latency[0].groups[..] else { panic!("three groups") };
-    assert!(db.missed > 0 && db.missed == db.windows && db.avg_lat_us > 10.0 && db.win_ms == 50.0, "{db:?}");
-    assert_eq!((db.depth, batch.lowest_depth, batch.use_delay, batch.delay_us), (None, Some(1), 0, 0.0));
+    assert!(db.missed > 0 && db.missed == db.windows && db.avg_lat_us > 10.0 && db.win_ms == 100.0, "{db:?}");
+    assert_eq!((db.depth, batch.lowest_depth, batch.use_delay, batch.delay_us), (None, Some(2), 0, 0.0));
     let notices = document.notices.join("\n");
     assert!(notices.contains("io.latency under none on /dev/sda: pods with target=1 missed it in "), "{notices}");
-    assert!(notices.contains("time with I/O held back: batch ") && notices.contains("(depth down to 1)"), "{notices}");
+    assert!(notices.contains("time with I/O held back: batch ") && notices.contains("(depth down to 2)"), "{notices}");
     assert!(!notices.contains("only `io_max` acts on groups"), "{notices}");
-    assert!(document.doubts.iter().any(|doubt| doubt.contains("io.latency is simulated from its description")));
+    assert!(
+        document
+            .doubts
+            .iter()
+            .any(|doubt| doubt.contains("io.latency is simulated from its description and recordings"))
+    );
 }
 
 #[test]

@@ -146,6 +146,12 @@ impl<Sh: Sharing> AnyQueue<Sh> {
         with_queue!(self, queue => queue.read_ahead_kib())
     }
 
+    /// Its number of requests (`queue/nr_requests`).
+    #[must_use]
+    pub fn nr_requests(&self) -> u32 {
+        with_queue!(self, queue => queue.nr_requests())
+    }
+
     /// The number of parts that a bio will be split into.
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {

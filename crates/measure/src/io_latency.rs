@@ -35,7 +35,7 @@ pub struct IoLatencyGroup {
     pub lowest_depth: Option<u32>,
     /// Windows that ended.
     pub windows: u64,
-    /// Of these, windows whose mean latency was above the target.
+    /// Of these, windows that missed the target.
     pub missed: u64,
     /// Time in which at least one of its own bios waited, ms.
     pub throttled_ms: f64,

@@ -153,9 +153,14 @@ impl Cgroups {
     }
 
     /// The `io.latency` of a device, with all groups; `None` if none has a target.
-    pub(crate) fn io_latency(&self, targets: &[(String, IoLatencyTarget)]) -> Option<IoLatency> {
+    pub(crate) fn io_latency(
+        &self,
+        targets: &[(String, IoLatencyTarget)],
+        rotates: bool,
+        requests: u32,
+    ) -> Option<IoLatency> {
         targets.iter().find(|(_, target)| target.duration().is_some())?;
-        let mut io_latency = IoLatency::new();
+        let mut io_latency = IoLatency::new(rotates, requests);
         for (id, group) in self.iter() {
             io_latency.add_group(id, group.parent);
         }

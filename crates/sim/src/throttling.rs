@@ -35,9 +35,36 @@ pub(crate) struct Throttling {
     /// Bios that are allowed now and not submitted yet.
     released: VecDeque<Bio>,
     buffer: Vec<Bio>,
+    /// Bios that have passed `io.latency`, oldest first.
+    passed: Vec<Passed>,
     worker: Submitter,
     /// Scheduled time of the next release.
     scheduled: Option<Instant>,
+}
+
+/// When a bio passed `io.latency`.
+struct Passed {
+    owner: u64,
+    /// Its parts that have not ended.
+    parts: u32,
+    at: Instant,
+}
+
+/// What is kept of a bio that passes; nothing of one without data, whose request may have no bio.
+fn passes(at: Instant, bio: &Bio, parts: u32) -> Option<Passed> {
+    (bio.sectors > 0).then_some(Passed { owner: bio.owner, parts, at })
+}
+
+/// A part of the bio of this owner has ended. Returns when the bio passed.
+fn take_passed(passed: &mut Vec<Passed>, owner: u64) -> Option<Instant> {
+    let index = passed.iter().position(|bio| bio.owner == owner)?;
+    let bio = &mut passed[index];
+    let at = bio.at;
+    bio.parts -= 1;
+    if bio.parts == 0 {
+        passed.remove(index);
+    }
+    Some(at)
 }
 
 impl Throttling {
@@ -47,8 +74,8 @@ impl Throttling {
         io_latency: Option<IoLatency>,
         worker: Submitter,
     ) -> Self {
-        let (released, buffer) = (VecDeque::new(), Vec::new());
-        Throttling { io_max, io_cost, io_latency, released, buffer, worker, scheduled: None }
+        let (released, buffer, passed) = (VecDeque::new(), Vec::new(), Vec::new());
+        Throttling { io_max, io_cost, io_latency, released, buffer, passed, worker, scheduled: None }
     }
 
     /// Whether any controller may hold a bio.
@@ -73,6 +100,7 @@ impl Throttling {
             let (parts, owner) = (queue.parts_of(&bio), bio.owner);
             let Some(allowed) = io_latency.submit(now, bio, parts) else { return Hold::Submitter(owner) };
             bio = allowed;
+            self.passed.extend(passes(now, &bio, parts));
         }
         submitter.begin(bio);
         Hold::Passes
@@ -87,7 +115,14 @@ impl Throttling {
     /// limits. Schedules the release of bios that waited for it.
     #[cold]
     #[inline(never)]
-    pub(crate) fn completed(&mut self, now: Instant, rq: &Request, disk: u32, events: &mut EventQueue) {
+    pub(crate) fn completed(
+        &mut self,
+        now: Instant,
+        queue: &AnyQueue<Local>,
+        rq: &Request,
+        disk: u32,
+        events: &mut EventQueue,
+    ) {
         let latency = now.since(rq.start);
         if let Some(io_cost) = &mut self.io_cost {
             for bio in &rq.bios {
@@ -96,7 +131,9 @@ impl Throttling {
             io_cost.completed(now, rq.op, rq.sectors, latency);
         }
         if let Some(io_latency) = &mut self.io_latency {
+            io_latency.set_requests(queue.nr_requests());
             for bio in &rq.bios {
+                let latency = take_passed(&mut self.passed, bio.owner).map_or(latency, |passed| now.since(passed));
                 io_latency.ended(now, bio.cgroup, bio.op, bio.sectors, latency);
             }
         }
@@ -144,11 +181,14 @@ impl Throttling {
         if self.scheduled.is_some_and(|scheduled| scheduled <= now) {
             self.scheduled = None;
         }
-        let Throttling { io_max, io_cost, io_latency, released, buffer, .. } = self;
+        let Throttling { io_max, io_cost, io_latency, released, buffer, passed, .. } = self;
         let mut pass = |bio: Bio| match io_latency {
             Some(io_latency) => {
                 let parts = queue.parts_of(&bio);
-                released.extend(io_latency.submit(now, bio, parts));
+                if let Some(bio) = io_latency.submit(now, bio, parts) {
+                    passed.extend(passes(now, &bio, parts));
+                    released.push_back(bio);
+                }
             }
             None => released.push_back(bio),
         };
@@ -169,6 +209,7 @@ impl Throttling {
         }
         if let Some(io_latency) = io_latency.as_mut().filter(|latency| latency.due().is_some_and(|due| due <= now)) {
             io_latency.release(now, buffer);
+            passed.extend(buffer.iter().filter_map(|bio| passes(now, bio, queue.parts_of(bio))));
             released.extend(buffer.drain(..).filter_map(hand_over));
         }
     }

@@ -6,7 +6,7 @@ use hoistway_device::Preset;
 use hoistway_measure::{IoLatencyGroup, ProcessResult};
 use hoistway_sim::{QueueSettings, RunResult};
 
-use crate::support::{run_job, spec};
+use crate::support::{run_job, spec, writing};
 
 const GLOBAL: &str = "[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\nsize=20g\ntime_based\nbs=4k\n";
 
@@ -16,14 +16,26 @@ const DB: &str = "[db]\nrw=randread\niodepth=1\nruntime=2s\ncgroup=prod/db\n";
 /// A batch job that keeps the drive busy.
 const BATCH: &str = "[batch]\nrw=randread\niodepth=128\nruntime=2s\ncgroup=batch\n";
 
+/// Runs jobs over eight requests, so that three steps down leave a depth of 1.
 fn simulate(scheduler: &str, targets: &[(&str, u32)], jobs: &str) -> RunResult {
+    simulate_with((scheduler, "8"), targets, jobs)
+}
+
+/// Runs jobs under a scheduler with this number of requests.
+fn simulate_with((scheduler, requests): (&str, &str), targets: &[(&str, u32)], jobs: &str) -> RunResult {
     let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
     let mut queue = QueueSettings::new(Kernel::V6_18, 8);
     if !targets.is_empty() {
         queue.io_latency =
             vec![targets.iter().map(|&(group, us)| (group.to_owned(), IoLatencyTarget { us })).collect()];
     }
-    run_job(&format!("{GLOBAL}{jobs}"), &preset, queue, None, &spec(scheduler, &[], 1))
+    run_job(
+        &format!("{GLOBAL}{jobs}"),
+        &preset,
+        queue,
+        None,
+        &writing(spec(scheduler, &[], 1), "nr_requests", requests),
+    )
 }
 
 fn group<'a>(result: &'a RunResult, cgroup: &str) -> &'a IoLatencyGroup {
@@ -43,25 +55,28 @@ fn a_target_that_cannot_be_met_leaves_the_others_one_io_at_a_time_under_every_sc
         let batch = group(&with, "batch");
         assert_eq!((batch.depth, batch.lowest_depth), (Some(1), Some(1)), "{scheduler}");
         assert!(batch.throttled_ms > 1000.0 && batch.delayed > 1000, "{scheduler}: {batch:?}");
-        assert!(ios(&with.processes[1]) < ios(&without.processes[1]) / 2, "{scheduler}");
+        let [beside, alone] = [&with, &without].map(|result| ios(&result.processes[1]));
+        assert!(4 * beside < 3 * alone, "{scheduler}: {beside} of {alone}");
         let db = group(&with, "prod/db");
         assert_eq!((db.depth, db.delayed, db.missed), (None, 0, db.windows), "{scheduler}");
-        assert!(db.windows >= 35 && db.win_ms == 50.0, "{scheduler}: {db:?}");
+        assert!(db.windows >= 17 && db.win_ms == 100.0, "{scheduler}: {db:?}");
     }
 }
 
 #[test]
 fn the_victim_gets_nearer_to_its_target_than_without_it() {
-    let jobs = format!("{DB}{BATCH}");
-    let alone = group(&simulate("none", &[("prod/db", 1_000_000)], DB), "prod/db").avg_lat_us;
-    let crowded = group(&simulate("none", &[("prod/db", 1_000_000)], &jobs), "prod/db").avg_lat_us;
+    let jobs = format!("{DB}{BATCH}").replace("runtime=2s", "runtime=3s");
+    let simulate = |targets: &[(&str, u32)], jobs: &str| simulate_with(("none", "64"), targets, jobs);
+    let alone = group(&simulate(&[("prod/db", 1_000_000)], DB), "prod/db").avg_lat_us;
+    let crowded = group(&simulate(&[("prod/db", 1_000_000)], &jobs), "prod/db").avg_lat_us;
     let target = 1.1 * alone;
     assert!(crowded > 1.2 * alone, "{crowded} us beside the batch job, {alone} us alone");
     let us = target as u32;
-    let protected = simulate("none", &[("prod", us), ("prod/db", us)], &jobs);
+    let protected = simulate(&[("prod", us), ("prod/db", us)], &jobs);
     let measured = group(&protected, "prod/db");
     assert!(measured.avg_lat_us < (crowded + target) / 2.0, "{measured:?}; {alone} us alone, {crowded} us crowded");
-    assert!(measured.missed < measured.windows, "some windows meet the target: {measured:?}");
+    // A tenth of the reads take longer, though their mean is below the target.
+    assert!(measured.avg_lat_us < target && measured.missed == measured.windows, "{measured:?}");
 }
 
 #[test]
@@ -79,7 +94,7 @@ fn a_target_that_is_met_changes_nothing() {
 fn a_leaf_without_a_target_above_it_protects_nothing() {
     let jobs = format!("{DB}{BATCH}");
     let result = simulate("none", &[("prod/db", 1)], &jobs);
-    assert!(group(&result, "prod/db").missed > 30);
+    assert!(group(&result, "prod/db").missed > 15);
     assert_eq!((group(&result, "batch").lowest_depth, group(&result, "batch").delayed), (None, 0));
     let without = simulate("none", &[], &jobs);
     assert_eq!(ios(&result.processes[1]), ios(&without.processes[1]));
@@ -87,11 +102,15 @@ fn a_leaf_without_a_target_above_it_protects_nothing() {
 
 #[test]
 fn the_others_are_released_when_the_victim_has_ended() {
-    let short = DB.replace("runtime=2s", "runtime=500ms");
-    let result = simulate("none", &[("prod", 1), ("prod/db", 1)], &format!("{short}{BATCH}"));
-    let batch = group(&result, "batch");
-    assert_eq!((batch.lowest_depth, batch.depth), (Some(1), None), "{batch:?}");
-    assert!((300.0..1700.0).contains(&batch.throttled_ms), "{batch:?}");
+    let short = DB.replace("runtime=2s", "runtime=600ms");
+    let run = |runtime: &str| {
+        let jobs = format!("{short}{}", BATCH.replace("runtime=2s", runtime));
+        let result = simulate("none", &[("prod", 1), ("prod/db", 1)], &jobs);
+        let batch = group(&result, "batch");
+        (batch.lowest_depth, batch.depth)
+    };
+    assert_eq!(run("runtime=6s"), (Some(4), Some(4)), "for six seconds it counts");
+    assert_eq!(run("runtime=8s"), (Some(4), None));
 }
 
 #[test]

@@ -5,17 +5,24 @@ use std::collections::VecDeque;
 use hoistway_blk::bio::{Bio, BioFlags, Op};
 use hoistway_blk::ground::{CgroupId, Instant, Nanos};
 
-use super::group::{GroupLatency, IDLE_WINDOWS, LatencyGroup};
+use super::group::{GroupLatency, LatencyGroup, STOPPED_AFTER};
 use super::target::IoLatencyTarget;
 
 /// The longest delay of a group at a time (IL-12).
 const DELAY_MAX: Nanos = Nanos::from_secs(1);
 
+/// A step up is this part of the queue's requests (IL-8).
+const RISE_PARTS: u32 = 16;
+
+/// A step up after the victim has stopped is this part of them, and the next one comes after this time (IL-9).
+const RELEASE_PARTS: u32 = 4;
+const RELEASE_INTERVAL: Nanos = Nanos::from_secs(1);
+
 /// The latency targets of all cgroups on one device, and the bios that wait for them.
 ///
-/// While all groups meet their targets, nothing waits. A group that misses its target lowers, at the end of each of its windows, the
-/// number of I/Os that siblings with a looser target may have outstanding, down to 1; each window that meets it raises it. Bios of the root
-/// are not controlled. Source: IL-1 to IL-16.
+/// While all groups meet their targets, nothing waits. A group that misses its target lowers, at the end of its windows, the number of I/Os
+/// that siblings with a looser target may have outstanding, down to 1; windows that meet it raise it. Bios of the root are not controlled.
+/// Source: IL-1 to IL-16.
 ///
 /// Cost: a bio is counted in its group and in those above it, at its submission and at its end; siblings are looked at once a window.
 /// After the maximum number of waiting bios has been reached once, nothing is allocated per bio.
@@ -26,7 +33,7 @@ const DELAY_MAX: Nanos = Nanos::from_secs(1);
 /// use hoistway_cgroup::{IoLatency, IoLatencyTarget};
 ///
 /// let (db, batch) = (CgroupId(1), CgroupId(2));
-/// let mut latency = IoLatency::new();
+/// let mut latency = IoLatency::new(false, 2);
 /// latency.add_group(db, CgroupId::ROOT);
 /// latency.add_group(batch, CgroupId::ROOT);
 /// latency.set_target(db, IoLatencyTarget { us: 1000 });
@@ -34,8 +41,8 @@ const DELAY_MAX: Nanos = Nanos::from_secs(1);
 /// let bio = Bio { cgroup: batch, ..Bio::new(Op::Read, Sector(0), 8) };
 /// assert!(latency.submit(Instant::ZERO, bio.clone(), 1).is_some(), "no group misses its target");
 /// // A read of the database takes 5 ms, at the end of a window.
-/// latency.ended(Instant(60_000_000), db, Op::Read, 8, Nanos::from_millis(5));
-/// assert!(latency.submit(Instant(60_000_000), bio, 1).is_none(), "one I/O is outstanding, and the depth is 1");
+/// latency.ended(Instant(120_000_000), db, Op::Read, 8, Nanos::from_millis(5));
+/// assert!(latency.submit(Instant(120_000_000), bio, 1).is_none(), "one I/O is outstanding, and the depth is half of two");
 /// ```
 #[derive(Clone, Debug)]
 pub struct IoLatency {
@@ -49,24 +56,24 @@ pub struct IoLatency {
     throttled: Vec<u32>,
     /// Since when a bio that waits may pass.
     ready: Option<Instant>,
-}
-
-impl Default for IoLatency {
-    fn default() -> Self {
-        Self::new()
-    }
+    /// Whether the device rotates.
+    rotates: bool,
+    /// `nr_requests` of its queue.
+    requests: u32,
 }
 
 impl IoLatency {
-    /// A device without groups.
+    /// A device without groups, which `rotates` or not, and whose queue has this many `requests` (`nr_requests`).
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(rotates: bool, requests: u32) -> Self {
         IoLatency {
             groups: vec![LatencyGroup::new(0)],
             by_cgroup: vec![0],
             pending: VecDeque::new(),
             throttled: Vec::new(),
             ready: None,
+            rotates,
+            requests,
         }
     }
 
@@ -84,6 +91,11 @@ impl IoLatency {
             self.pending.reserve(self.groups.len());
             self.throttled.reserve(self.groups.len());
         }
+    }
+
+    /// Sets the number of requests that the queue has.
+    pub fn set_requests(&mut self, requests: u32) {
+        self.requests = requests;
     }
 
     /// Sets the target of a cgroup that was added (`io.latency`). The root has none.
@@ -115,7 +127,7 @@ impl IoLatency {
         Some(bio)
     }
 
-    /// Notifies that a part of a bio that passed has ended, and how long after the start of its request.
+    /// Notifies that a part of a bio that passed has ended, and how long after it passed.
     pub fn ended(&mut self, now: Instant, cgroup: CgroupId, op: Op, sectors: u32, latency: Nanos) {
         let mut group = self.group_of(cgroup);
         if !is_controlled(op, sectors) {
@@ -125,7 +137,7 @@ impl IoLatency {
             let at = &mut self.groups[group];
             at.outstanding = at.outstanding.saturating_sub(1);
             let parent = at.parent;
-            if at.add_latency(now, latency) {
+            if at.add_latency(now, latency, self.rotates) {
                 self.end_window(now, group);
             }
             group = parent;
@@ -268,21 +280,23 @@ impl IoLatency {
     /// A window of a group has ended: its siblings with looser targets are throttled if it missed its own, else released by a step.
     #[inline(never)]
     fn end_window(&mut self, now: Instant, group: usize) {
-        let LatencyGroup { parent, is_missing, figures: GroupLatency { window, .. }, .. } = self.groups[group];
+        let LatencyGroup { parent, is_missing, .. } = self.groups[group];
         for sibling in 1..self.groups.len() {
             let other = &self.groups[sibling];
             if sibling == group || other.parent != parent || !self.groups[group].is_stricter_than(other.figures.target)
             {
                 continue;
             }
-            let peak = other.peak;
-            if is_missing {
-                self.groups[sibling].depth.lower(peak);
-            } else if other.depth.limit.is_some() && !self.is_needed(now, sibling, |victim| victim.is_missing) {
-                self.groups[sibling].depth.raise();
+            let (has_io, is_limited) = (other.peak > 0, other.depth.limit.is_some());
+            if other.depth.may_step(now) {
+                if is_missing && (has_io || is_limited) {
+                    self.groups[sibling].depth.lower(now, self.requests);
+                } else if !is_missing && is_limited && !self.is_needed(now, sibling, |victim| victim.is_missing) {
+                    self.groups[sibling].depth.raise(now, self.requests / RISE_PARTS);
+                }
             }
             let other = &mut self.groups[sibling];
-            (other.peak, other.next_raise) = (other.outstanding, now + Nanos(window.0 * IDLE_WINDOWS));
+            (other.peak, other.next_raise) = (other.outstanding, now + STOPPED_AFTER);
             self.note_depth(sibling);
         }
     }
@@ -294,11 +308,10 @@ impl IoLatency {
             let group = group as usize;
             while self.groups[group].depth.limit.is_some() && self.groups[group].next_raise <= now {
                 if !self.is_needed(self.groups[group].next_raise, group, |_| true) {
-                    self.groups[group].depth.raise();
+                    self.groups[group].depth.raise(now, self.requests / RELEASE_PARTS);
                     self.ready = self.ready.or(Some(now));
                 }
-                let window = self.window_above(group);
-                self.groups[group].next_raise += window;
+                self.groups[group].next_raise += RELEASE_INTERVAL;
             }
             let before = self.throttled.len();
             self.note_depth(group);
@@ -311,14 +324,6 @@ impl IoLatency {
         let LatencyGroup { parent, figures, .. } = &self.groups[group];
         let is_sibling = |other: &LatencyGroup| other.parent == *parent && other.is_stricter_than(figures.target);
         self.groups[1..].iter().any(|other| is_sibling(other) && needs(other) && other.is_active(now))
-    }
-
-    /// The shortest window of the siblings that a group is throttled for.
-    fn window_above(&self, group: usize) -> Nanos {
-        let LatencyGroup { parent, figures, .. } = &self.groups[group];
-        let stricter =
-            self.groups[1..].iter().filter(|other| other.parent == *parent && other.is_stricter_than(figures.target));
-        stricter.map(|other| other.figures.window).min().unwrap_or(figures.window)
     }
 
     /// Keeps the list of groups with a limit up to date.

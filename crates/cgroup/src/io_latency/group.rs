@@ -8,13 +8,16 @@ use hoistway_blk::ground::{Instant, Nanos};
 use super::depth::Depth;
 
 /// Bounds of the window of a group (IL-5).
-const WINDOW: (Nanos, Nanos) = (Nanos::from_millis(50), Nanos::from_secs(1));
+const WINDOW: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_secs(1));
 
 /// Targets in a window, between its bounds (IL-5).
-const WINDOW_TARGETS: u64 = 20;
+const WINDOW_TARGETS: u64 = 16;
 
-/// A group that had no I/O for this many windows has stopped (IL-9).
-pub(super) const IDLE_WINDOWS: u64 = 2;
+/// One part in this many of a window's I/Os, if they take longer than the target, misses it on a device that does not rotate (IL-2).
+const LATE_PARTS: u64 = 10;
+
+/// A group that had no I/O for this long has stopped (IL-9).
+pub(super) const STOPPED_AFTER: Nanos = Nanos::from_secs(6);
 
 /// The time in which the moving average decays to 1/e of what it was (IL-6).
 const AVERAGE_INTERVAL: Nanos = Nanos::from_secs(1);
@@ -36,7 +39,7 @@ pub struct GroupLatency {
     pub delay: Nanos,
     /// Windows that have ended.
     pub windows: u64,
-    /// Of these, windows whose mean latency was above the target.
+    /// Of these, windows that missed the target.
     pub missed: u64,
     /// The lowest depth until now; `None` if it never had a limit.
     pub lowest_depth: Option<u32>,
@@ -56,9 +59,11 @@ pub(super) struct LatencyGroup {
     /// Latencies in the window, ns, and their number.
     sum_ns: u64,
     count: u64,
+    /// Those of them that were longer than the target.
+    late: u64,
     /// End of the last I/O.
     last_end: Instant,
-    /// Whether the mean of the last window was above the target.
+    /// Whether the last window missed the target.
     pub(super) is_missing: bool,
     pub(super) depth: Depth,
     /// When the depth rises if no sibling needs the limit.
@@ -96,34 +101,35 @@ impl LatencyGroup {
 
     /// Whether it has not stopped: it has I/O, or had some in its last windows.
     pub(super) fn is_active(&self, now: Instant) -> bool {
-        let idle = Nanos(self.figures.window.0 * IDLE_WINDOWS);
-        self.outstanding > 0 || !self.waiting.is_empty() || now.since(self.last_end) < idle
+        self.outstanding > 0 || !self.waiting.is_empty() || now.since(self.last_end) < STOPPED_AFTER
     }
 
     /// Adds the latency of an I/O that has ended. Returns whether a window has ended with it.
-    pub(super) fn add_latency(&mut self, now: Instant, latency: Nanos) -> bool {
+    pub(super) fn add_latency(&mut self, now: Instant, latency: Nanos, rotates: bool) -> bool {
         self.sum_ns += latency.0;
         self.count += 1;
+        self.late += u64::from(self.figures.target.is_some_and(|target| latency > target));
         self.last_end = now;
         if now.since(self.window_start) < self.figures.window {
             return false;
         }
-        self.end_window(now);
+        self.end_window(now, rotates);
         true
     }
 
     /// Ends the window, which has at least one I/O.
-    fn end_window(&mut self, now: Instant) {
+    fn end_window(&mut self, now: Instant, rotates: bool) {
         let mean_ns = self.sum_ns / self.count.max(1);
         let (elapsed_ns, average_ns) = (now.since(self.window_start).0, self.figures.average.0);
         let weighted =
             u128::from(mean_ns) * u128::from(elapsed_ns) + u128::from(average_ns) * u128::from(AVERAGE_INTERVAL.0);
         let average_ns = weighted / u128::from(elapsed_ns + AVERAGE_INTERVAL.0);
         self.figures.average = Nanos(if self.figures.windows == 0 { mean_ns } else { average_ns as u64 });
-        self.is_missing = self.figures.target.is_some_and(|target| mean_ns > target.0);
+        let is_mean_late = self.figures.target.is_some_and(|target| mean_ns > target.0);
+        self.is_missing = if rotates { is_mean_late } else { self.late > 0 && self.late * LATE_PARTS >= self.count };
         self.figures.windows += 1;
         self.figures.missed += u64::from(self.is_missing);
-        (self.window_start, self.sum_ns, self.count) = (now, 0, 0);
+        (self.window_start, self.sum_ns, self.count, self.late) = (now, 0, 0, 0);
     }
 
     /// How long an I/O would have waited for its place, at the pace of the group's I/Os; nothing if it may pass.

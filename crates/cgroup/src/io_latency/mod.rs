@@ -3,8 +3,7 @@
 //! Used by: crates `sim`, `experiment`.
 //! Tests: `crates/cgroup/src/io_latency/` (in its files).
 //!
-//! A group whose mean latency is above its target is a *victim*: siblings with a looser target, or none, may have fewer I/Os
-//! outstanding with each of its windows ([`IoLatency`]). Metadata and swap pass, and delay their group later. [`IoLatency`] holds a bio
+//! A group that misses its target is a *victim*: siblings with a looser target, or none, may have fewer I/Os outstanding with its windows ([`IoLatency`]). Metadata and swap pass, and delay their group later. [`IoLatency`] holds a bio
 //! before a queue sees it, as `io.max` does. Rules: IL-1 to IL-16.
 
 mod controller;

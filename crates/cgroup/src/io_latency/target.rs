@@ -16,7 +16,7 @@ use hoistway_blk::ground::Nanos;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct IoLatencyTarget {
-    /// The mean latency that the group should not exceed, us; 0 for no target.
+    /// The latency that the group should not exceed, us; 0 for no target.
     pub us: u32,
 }
 

@@ -13,9 +13,12 @@ fn at_ms(ms: u64) -> Instant {
     Instant::ZERO + Nanos::from_millis(ms)
 }
 
-/// A device with these groups: number, parent, target in us.
+/// A device with 32 requests that does not rotate, and these groups: number, parent, target in us.
 fn device(groups: &[(u32, u32, u32)]) -> IoLatency {
-    let mut latency = IoLatency::new();
+    with_groups(IoLatency::new(false, 32), groups)
+}
+
+fn with_groups(mut latency: IoLatency, groups: &[(u32, u32, u32)]) -> IoLatency {
     for &(group, parent, us) in groups {
         latency.add_group(CgroupId(group), CgroupId(parent));
         latency.set_target(CgroupId(group), IoLatencyTarget { us });
@@ -41,11 +44,11 @@ fn end(latency: &mut IoLatency, now: Instant, group: u32, us: u64) {
     latency.ended(now, CgroupId(group), Op::Read, 8, Nanos::from_micros(us));
 }
 
-/// Windows of 50 ms, each with one read of the victim that takes `us`. Returns the depths of the peer after each.
+/// Windows of 500 ms, each with one read of the victim that takes `us`. Returns the depths of the peer after each.
 fn windows(latency: &mut IoLatency, from_ms: u64, count: u64, us: u64) -> Vec<Option<u32>> {
     (1..=count)
         .map(|window| {
-            let now = at_ms(from_ms + 50 * window);
+            let now = at_ms(from_ms + 500 * window);
             submit(latency, now, VICTIM, 1);
             end(latency, now, VICTIM, us);
             depth(latency, PEER)
@@ -57,10 +60,10 @@ fn windows(latency: &mut IoLatency, from_ms: u64, count: u64, us: u64) -> Vec<Op
 fn a_victim_that_meets_its_target_throttles_nobody() {
     let mut latency = device(&[(VICTIM, 0, 2000), (PEER, 0, 0)]);
     assert_eq!(submit(&mut latency, Instant::ZERO, PEER, 64), 64);
-    assert_eq!(windows(&mut latency, 0, 10, 2000), [None; 10], "a mean that equals the target meets it");
-    let victim = latency.group_latency(at_ms(500), CgroupId(VICTIM));
+    assert_eq!(windows(&mut latency, 0, 10, 2000), [None; 10], "a latency that equals the target meets it");
+    let victim = latency.group_latency(at_ms(5000), CgroupId(VICTIM));
     assert_eq!((victim.windows, victim.missed), (10, 0));
-    assert_eq!((victim.average, victim.window), (Nanos::from_micros(2000), Nanos::from_millis(50)));
+    assert_eq!((victim.average, victim.window), (Nanos::from_micros(2000), Nanos::from_millis(100)));
 }
 
 #[test]
@@ -69,16 +72,16 @@ fn a_peer_falls_to_depth_one_in_as_many_windows_as_its_depth_can_be_halved() {
     assert_eq!(submit(&mut latency, Instant::ZERO, PEER, 32), 32);
     let depths = windows(&mut latency, 0, 6, 1001);
     assert_eq!(depths, [16, 8, 4, 2, 1, 1].map(Some));
-    assert_eq!(submit(&mut latency, at_ms(301), PEER, 1), 0, "32 are outstanding");
+    assert_eq!(submit(&mut latency, at_ms(3001), PEER, 1), 0, "32 are outstanding");
     // It passes when the last of the others has ended.
     let mut out = Vec::new();
     for ended in 1..=32 {
-        end(&mut latency, at_ms(302), PEER, 900);
-        assert_eq!(latency.due() == Some(at_ms(302)), ended == 32, "after {ended}");
+        end(&mut latency, at_ms(3002), PEER, 900);
+        assert_eq!(latency.due() == Some(at_ms(3002)), ended == 32, "after {ended}");
     }
-    latency.release(at_ms(302), &mut out);
+    latency.release(at_ms(3002), &mut out);
     assert_eq!((out.len(), latency.waiting(), latency.due()), (1, 0, None));
-    let peer = latency.group_latency(at_ms(302), CgroupId(PEER));
+    let peer = latency.group_latency(at_ms(3002), CgroupId(PEER));
     assert_eq!((peer.delayed, peer.throttled, peer.lowest_depth), (1, Nanos::from_millis(1), Some(1)));
 }
 
@@ -88,9 +91,9 @@ fn only_siblings_with_a_looser_target_are_throttled() {
     for group in 3..=6 {
         submit(&mut latency, Instant::ZERO, group, 8);
     }
-    assert_eq!(windows(&mut latency, 0, 1, 5000), [Some(4)], "the eight of its child are outstanding in it, too");
-    assert_eq!([3, 4, 5, 6].map(|group| depth(&latency, group)), [None, None, None, Some(4)]);
-    assert_eq!(submit(&mut latency, at_ms(51), 5, 1), 0, "the depth of a group holds for those below it");
+    assert_eq!(windows(&mut latency, 0, 2, 5000), [16, 8].map(Some), "the eight of its child are outstanding in it");
+    assert_eq!([3, 4, 5, 6].map(|group| depth(&latency, group)), [None, None, None, Some(8)]);
+    assert_eq!(submit(&mut latency, at_ms(1001), 5, 1), 0, "the depth of a group holds for those below it");
 }
 
 #[test]
@@ -102,10 +105,10 @@ fn a_leaf_without_targets_on_its_ancestors_protects_nothing() {
         let mut latency = device(&[(BATCH, 0, 0), (PODS, 0, pods_us), (LEAF, PODS, 1000)]);
         submit(&mut latency, Instant::ZERO, BATCH, 32);
         for window in 1..=5 {
-            submit(&mut latency, at_ms(50 * window), LEAF, 1);
-            end(&mut latency, at_ms(50 * window), LEAF, 9000);
+            submit(&mut latency, at_ms(500 * window), LEAF, 1);
+            end(&mut latency, at_ms(500 * window), LEAF, 9000);
         }
-        assert_eq!(latency.group_latency(at_ms(250), CgroupId(LEAF)).missed, 5);
+        assert_eq!(latency.group_latency(at_ms(2500), CgroupId(LEAF)).missed, 5);
         depth(&latency, BATCH)
     };
     assert_eq!(missed(0), None);
@@ -116,11 +119,11 @@ fn a_leaf_without_targets_on_its_ancestors_protects_nothing() {
 fn a_peer_is_released_step_by_step_when_the_victim_meets_its_target() {
     let mut latency = device(&[(VICTIM, 0, 1000), (PEER, 0, 0)]);
     submit(&mut latency, Instant::ZERO, PEER, 8);
-    assert_eq!(windows(&mut latency, 0, 3, 5000), [4, 2, 1].map(Some));
+    assert_eq!(windows(&mut latency, 0, 5, 5000), [16, 8, 4, 2, 1].map(Some));
     assert_eq!(
-        windows(&mut latency, 150, 7, 500),
-        [Some(2), Some(3), Some(4), Some(5), Some(6), Some(7), None],
-        "where the limit began, it ends"
+        windows(&mut latency, 2500, 5, 500),
+        [Some(3), Some(5), Some(7), Some(9), None],
+        "steps of two, as many as there were down"
     );
 }
 
@@ -128,28 +131,31 @@ fn a_peer_is_released_step_by_step_when_the_victim_meets_its_target() {
 fn a_peer_is_released_when_the_victim_stops() {
     let mut latency = device(&[(VICTIM, 0, 1000), (PEER, 0, 0)]);
     submit(&mut latency, Instant::ZERO, PEER, 4);
-    assert_eq!(windows(&mut latency, 0, 2, 5000), [2, 1].map(Some));
-    assert_eq!(submit(&mut latency, at_ms(101), PEER, 3), 0);
-    (0..4).for_each(|_| end(&mut latency, at_ms(101), PEER, 100));
-    // One at a time at once; the others as the depth rises, though nothing ends any more.
+    assert_eq!(windows(&mut latency, 0, 5, 5000), [16, 8, 4, 2, 1].map(Some));
+    assert_eq!(submit(&mut latency, at_ms(2501), PEER, 12), 0);
+    (0..4).for_each(|_| end(&mut latency, at_ms(2501), PEER, 100));
+    // One at once; the others as the depth rises by a quarter of the requests, though nothing ends any more.
     let (mut out, mut times) = (Vec::new(), Vec::new());
     while let Some(due) = latency.due() {
         let before = out.len();
         latency.release(due, &mut out);
         times.extend((before..out.len()).map(|_| due));
     }
-    assert_eq!(times, [101, 200, 250].map(at_ms));
-    assert_eq!(depth(&latency, PEER), Some(3));
-    assert_eq!(submit(&mut latency, at_ms(10_000), PEER, 64), 64, "no limit after a long time");
+    let expected: Vec<_> = [(2501, 1), (8500, 8), (9500, 3)].iter().flat_map(|&(ms, n)| vec![at_ms(ms); n]).collect();
+    assert_eq!(times, expected);
+    assert_eq!(depth(&latency, PEER), Some(17));
+    submit(&mut latency, at_ms(11_500), PEER, 1);
+    assert_eq!(depth(&latency, PEER), Some(33));
+    assert_eq!(submit(&mut latency, at_ms(12_500), PEER, 64), 64, "no limit after five seconds");
 }
 
 #[test]
 fn a_victim_with_io_in_flight_has_not_stopped() {
     let mut latency = device(&[(VICTIM, 0, 1000), (PEER, 0, 0)]);
     submit(&mut latency, Instant::ZERO, PEER, 2);
-    assert_eq!(windows(&mut latency, 0, 1, 5000), [Some(1)]);
-    submit(&mut latency, at_ms(60), VICTIM, 1);
-    submit(&mut latency, at_ms(5000), PEER, 1);
+    assert_eq!(windows(&mut latency, 0, 5, 5000), [16, 8, 4, 2, 1].map(Some));
+    submit(&mut latency, at_ms(2600), VICTIM, 1);
+    submit(&mut latency, at_ms(60_000), PEER, 1);
     assert_eq!((depth(&latency, PEER), latency.waiting()), (Some(1), 1));
 }
 
@@ -158,17 +164,17 @@ fn metadata_and_swap_pass_and_delay_their_group_by_a_second_at_a_time_at_most() 
     let mut latency = device(&[(VICTIM, 0, 1000), (PEER, 0, 0)]);
     submit(&mut latency, Instant::ZERO, PEER, 2);
     // Reads of the peer take 400 ms.
-    end(&mut latency, at_ms(50), PEER, 400_000);
-    windows(&mut latency, 50, 2, 5000);
+    end(&mut latency, at_ms(100), PEER, 400_000);
+    windows(&mut latency, 100, 5, 5000);
     assert_eq!(depth(&latency, PEER), Some(1));
     for flags in [BioFlags::META, BioFlags::SWAP, BioFlags::META] {
         let bio = Bio { flags, ..read(PEER) };
-        assert!(latency.submit(at_ms(151), bio, 1).is_some(), "it must not wait");
+        assert!(latency.submit(at_ms(2601), bio, 1).is_some(), "it must not wait");
     }
     // One was outstanding: the first would have waited for one I/O, the last for three.
-    let charged = latency.group_latency(at_ms(151), CgroupId(PEER));
+    let charged = latency.group_latency(at_ms(2601), CgroupId(PEER));
     assert_eq!((charged.use_delay, charged.delay), (3, Nanos::from_millis(400 + 800 + 1200)));
-    (0..4).for_each(|_| end(&mut latency, at_ms(152), PEER, 100));
+    (0..4).for_each(|_| end(&mut latency, at_ms(2602), PEER, 100));
     let mut delays = Vec::new();
     for _ in 0..4 {
         let now = at_ms(10_000 + 5000 * delays.len() as u64);
@@ -194,28 +200,60 @@ fn windows_end_with_io_alone_and_the_average_decays_by_the_time_of_its_interval(
     end(&mut latency, at_ms(1000), VICTIM, 1000);
     let figures = |latency: &IoLatency| latency.group_latency(at_ms(0), CgroupId(VICTIM));
     assert_eq!((figures(&latency).windows, figures(&latency).average), (1, Nanos::from_micros(1000)));
-    for window in 1..=20 {
-        end(&mut latency, at_ms(1000 + 50 * window), VICTIM, 0);
+    for window in 1..=10 {
+        end(&mut latency, at_ms(1000 + 100 * window), VICTIM, 0);
     }
     let average_us = figures(&latency).average.0 / 1000;
-    assert!((360..=380).contains(&average_us), "a second later 1/e of it is left: {average_us} us");
-    assert_eq!(figures(&latency).windows, 21);
+    assert!((360..=390).contains(&average_us), "a second later 1/e of it is left: {average_us} us");
+    assert_eq!(figures(&latency).windows, 11);
     end(&mut latency, at_ms(9000), VICTIM, 0);
-    assert_eq!(figures(&latency).windows, 22, "idle time stretches the window");
+    assert_eq!(figures(&latency).windows, 12, "idle time stretches the window");
+}
+
+#[test]
+fn a_window_lasts_sixteen_targets_between_a_tenth_of_a_second_and_a_second() {
+    let latency = device(&[(1, 0, 0), (2, 0, 1), (3, 0, 10_000), (4, 0, 100_000)]);
+    let ms = [1, 2, 3, 4].map(|group| latency.group_latency(Instant::ZERO, CgroupId(group)).window.0 / 1_000_000);
+    assert_eq!(ms, [100, 100, 160, 1000]);
+}
+
+#[test]
+fn a_tenth_of_late_ios_misses_a_target_and_on_a_drive_that_rotates_their_mean() {
+    let missed = |rotates: bool, late: u64, us: u64| {
+        let mut latency = with_groups(IoLatency::new(rotates, 32), &[(VICTIM, 0, 1000)]);
+        (0..100).for_each(|io| end(&mut latency, at_ms(io + 1), VICTIM, if io < late { us } else { 500 }));
+        let victim = latency.group_latency(at_ms(100), CgroupId(VICTIM));
+        assert_eq!(victim.windows, 1);
+        victim.missed == 1
+    };
+    assert_eq!([6, 9, 10, 15].map(|late| missed(false, late, 1001)), [false, false, true, true]);
+    assert!(!missed(false, 9, 1_000_000), "however late");
+    assert!(!missed(true, 90, 1050) && missed(true, 6, 10_000), "means of 995 and 1070 us");
+}
+
+#[test]
+fn windows_that_are_shorter_than_half_a_second_lower_a_depth_twice_a_second() {
+    let mut latency = device(&[(VICTIM, 0, 1000), (PEER, 0, 0)]);
+    submit(&mut latency, Instant::ZERO, PEER, 8);
+    let depths = [100, 200, 500, 600, 700, 1000, 1100].map(|ms| {
+        end(&mut latency, at_ms(ms), VICTIM, 5000);
+        depth(&latency, PEER)
+    });
+    assert_eq!(depths, [16, 16, 16, 8, 8, 8, 4].map(Some));
 }
 
 #[test]
 fn flushes_discards_and_the_root_are_neither_counted_nor_held() {
     let mut latency = device(&[(VICTIM, 0, 1000), (PEER, 0, 0)]);
     submit(&mut latency, Instant::ZERO, PEER, 2);
-    windows(&mut latency, 0, 1, 5000);
+    windows(&mut latency, 0, 4, 5000);
     let of = |op, sectors| Bio { cgroup: CgroupId(PEER), ..Bio::new(op, Sector(0), sectors) };
     for bio in [of(Op::Write, 0), of(Op::Discard, 8), of(Op::WriteZeroes, 8), Bio { cgroup: CgroupId::ROOT, ..read(0) }]
     {
-        assert!(latency.submit(at_ms(51), bio.clone(), 1).is_some());
-        latency.ended(at_ms(51), bio.cgroup, bio.op, bio.sectors, Nanos::ZERO);
+        assert!(latency.submit(at_ms(2001), bio.clone(), 1).is_some());
+        latency.ended(at_ms(2001), bio.cgroup, bio.op, bio.sectors, Nanos::ZERO);
     }
-    assert_eq!(submit(&mut latency, at_ms(51), PEER, 1), 0, "two reads are still outstanding");
+    assert_eq!(submit(&mut latency, at_ms(2001), PEER, 1), 0, "two reads are still outstanding");
 }
 
 /// Parents and targets of groups 1 to 6; three levels.
@@ -225,11 +263,11 @@ proptest! {
     /// Any loads end: what waits always has a time or a completion to wait for, no bio exceeds a depth, and each group's bios pass in order.
     #[test]
     fn every_wait_ends_and_no_depth_is_exceeded(
-        arrivals in prop::collection::vec((0..3000_u64, 0..=6_u32, 1..4_u32, prop::bool::weighted(0.05)), 1..300),
-        service_us in 100..20_000_u64,
+        arrivals in prop::collection::vec((0..30_000_u64, 0..=6_u32, 1..4_u32, prop::bool::weighted(0.05)), 1..300),
+        service_us in 100..100_000_u64,
     ) {
         let groups: Vec<_> = (1..).zip(GROUPS).map(|(group, (parent, us))| (group, parent, us)).collect();
-        let mut latency = device(&groups);
+        let mut latency = with_groups(IoLatency::new(service_us % 2 == 0, 4), &groups);
         let (mut now, mut arrives, mut out) = (Instant::ZERO, Instant::ZERO, Vec::new());
         let mut left = arrivals.iter().zip(0_u64..).peekable();
         let mut in_flight: Vec<(Instant, Bio)> = Vec::new();

@@ -74,8 +74,11 @@ fn is_near(ours: Option<u32>, kernels: u32) -> bool {
     }
 }
 
-fn errors_of(experiment: &Experiment) -> Vec<GroupError> {
-    let document = simulate(experiment, 1);
+/// Not those that rules were chosen with.
+const SEEDS: [u64; 3] = [7, 8, 9];
+
+fn errors_of(experiment: &Experiment, seed: u64) -> Vec<GroupError> {
+    let document = simulate(experiment, seed);
     let run = &document.runs[0];
     let figures = |path: &String| {
         let job = path.replace('/', "-");
@@ -92,7 +95,7 @@ fn errors_of(experiment: &Experiment) -> Vec<GroupError> {
             [error(iops / our_sum, kernel.iops / kernel_sum), error(iops, kernel.iops), error(mean_us, kernel.mean_us)];
         let agrees = [is_near(group.lowest_depth, kernel.lowest), is_near(group.depth, kernel.last)];
         println!(
-            "{:14} {:6} {:6} {path:5} {errors:6.1?} {agrees:?}",
+            "{:14} {:6} {:6} seed {seed} {path:5} {errors:6.1?} {agrees:?}",
             experiment.name, experiment.half, experiment.kind
         );
         GroupError { half: experiment.half.clone(), errors, agrees }
@@ -120,18 +123,19 @@ fn median_and_most(mut values: Vec<f64>) -> [f64; 2] {
     [f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]), values[values.len() - 1]]
 }
 
-/// The most that the median error may be, percent, over the groups of a half; and in how many percent of them at least the lowest and the
+/// The most that the median error may be, percent, over the groups of a half with three seeds; and in how many percent of them at least the lowest and the
 /// last depth are the kernel's. Largest errors hang on the seed: a group may wait for tags for most of a run.
 const BOUNDS: [(&str, [f64; 3], [usize; 2]); 2] =
-    [("judged", [23.0, 27.0, 23.0], [52, 64]), ("fitted", [12.0, 14.0, 12.0], [94, 88])];
+    [("judged", [12.0, 10.0, 10.0], [82, 74]), ("fitted", [5.0, 5.0, 5.0], [94, 92])];
 
 #[test]
 fn shares_latencies_and_depths_of_groups_are_those_of_a_kernel_within_bounds() {
-    let groups: Vec<GroupError> = experiments().iter().flat_map(errors_of).collect();
+    let of_experiment = |experiment: &Experiment| SEEDS.map(|seed| errors_of(experiment, seed));
+    let groups: Vec<GroupError> = experiments().iter().flat_map(of_experiment).flatten().collect();
     let mut beyond = Vec::new();
     for (half, bounds, agreements) in BOUNDS {
         let of_half: Vec<&GroupError> = groups.iter().filter(|group| group.half == half).collect();
-        assert!(of_half.len() > 10, "{half}: {} groups", of_half.len());
+        assert!(of_half.len() > 30, "{half}: {} groups", of_half.len());
         for (figure, (name, median)) in ["share", "IOPS", "mean latency"].iter().zip(bounds).enumerate() {
             let found = median_and_most(of_half.iter().map(|group| group.errors[figure]).collect());
             println!("{half} {name}: {found:.1?}");

@@ -40,7 +40,7 @@ impl<P: Probe> Simulation<'_, P> {
             &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
         if let Some(throttling) = throttling {
-            throttling.completed(self.now, &rq, disk, &mut self.events);
+            throttling.completed(self.now, queue, &rq, disk, &mut self.events);
         }
         let (restart, is_used_by_tasks, has_writes) =
             (driver.take_restart(), *is_used_by_tasks, administration.waits());

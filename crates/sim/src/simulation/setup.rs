@@ -60,7 +60,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
             let io_cost = scenario.queue.io_cost.get(index as usize).copied().flatten();
             let io_cost = io_cost.map(|settings| cgroups.io_cost(&settings, &scenario.queue.io_weight));
             let targets = scenario.queue.io_latency.get(index as usize).map_or(&[][..], Vec::as_slice);
-            let io_latency = cgroups.io_latency(targets);
+            let io_latency =
+                cgroups.io_latency(targets, disk.driver.backing.shape().rotational, disk.queue.nr_requests());
             let worker = Submitter::new(&disk.queue, Sleeper::Limits(index).waiter());
             let throttling = Throttling::new(io_max, io_cost, io_latency, worker);
             disk.throttling = throttling.is_needed().then(|| Box::new(throttling));
