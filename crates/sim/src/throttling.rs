@@ -12,8 +12,6 @@ use hoistway_blk::request::Request;
 use hoistway_cgroup::{Charge, IoCost, IoLatency, Throttle};
 use hoistway_legacy::AnyQueue;
 
-use crate::events::{Event, EventQueue, Kind};
-use crate::identity::Sleeper;
 use crate::submitter::Submitter;
 
 /// Who waits if a controller holds a bio.
@@ -41,6 +39,9 @@ pub(crate) struct Throttling {
     /// Scheduled time of the next release.
     scheduled: Option<Instant>,
 }
+
+/// Wakes the process that sleeps for a bio, which then submits it. Returns the bio if none does.
+pub(crate) type HandOver<'a> = dyn FnMut(Bio) -> Option<Bio> + 'a;
 
 /// When a bio passed `io.latency`.
 struct Passed {
@@ -112,7 +113,7 @@ impl Throttling {
     }
 
     /// A request of the device has completed. It is passed without its `Rq`, which would have to leave its register in runs without
-    /// limits. Schedules the release of bios that waited for it.
+    /// limits. Wakes the processes that waited for it, which is before those that wait for its tag. Returns when the worker has to run.
     #[cold]
     #[inline(never)]
     pub(crate) fn completed(
@@ -120,9 +121,8 @@ impl Throttling {
         now: Instant,
         queue: &AnyQueue<Local>,
         rq: &Request,
-        disk: u32,
-        events: &mut EventQueue,
-    ) {
+        hand_over: &mut HandOver<'_>,
+    ) -> Option<Instant> {
         let latency = now.since(rq.start);
         if let Some(io_cost) = &mut self.io_cost {
             for bio in &rq.bios {
@@ -138,10 +138,24 @@ impl Throttling {
             }
         }
         // Of the controllers only this one releases bios for a completion; the others wait for a time.
-        if self.io_latency.as_ref().is_some_and(|io_latency| io_latency.waiting() > 0)
-            && let Some(due) = self.schedule_next()
-        {
-            events.push(due.max(now), Event::new(Kind::Actor, Sleeper::Limits(disk).waiter().0));
+        if self.io_latency.as_ref().is_some_and(|io_latency| io_latency.waiting() > 0) {
+            let released = self.released.len();
+            self.admit(now, queue, hand_over);
+            if self.released.len() > released {
+                return Some(now);
+            }
+            return self.schedule_next().map(|due| due.max(now));
+        }
+        None
+    }
+
+    /// Takes the bios that `io.latency` allows now, and wakes the processes that sleep for theirs.
+    fn admit(&mut self, now: Instant, queue: &AnyQueue<Local>, hand_over: &mut HandOver<'_>) {
+        let Throttling { io_latency, released, buffer, passed, .. } = self;
+        if let Some(io_latency) = io_latency.as_mut().filter(|latency| latency.due().is_some_and(|due| due <= now)) {
+            io_latency.release(now, buffer);
+            passed.extend(buffer.iter().filter_map(|bio| passes(now, bio, queue.parts_of(bio))));
+            released.extend(buffer.drain(..).filter_map(hand_over));
         }
     }
 
@@ -152,13 +166,12 @@ impl Throttling {
         }
     }
 
-    /// Runs the worker: submits the allowed bios in one plug, as far as there are tags. `hand_over` takes those whose submitter sleeps for
-    /// them, which then submits them itself, and returns all others. Returns `false` if the worker now sleeps for a tag.
+    /// Runs the worker: submits the allowed bios in one plug, as far as there are tags. Returns `false` if the worker now sleeps for a tag.
     pub(crate) fn send<E: Env>(
         &mut self,
         cx: &mut Cx<'_, E>,
         queue: &AnyQueue<Local>,
-        hand_over: impl FnMut(Bio) -> Option<Bio>,
+        hand_over: &mut HandOver<'_>,
     ) -> bool {
         self.release(cx.now.at, queue, hand_over);
         self.worker.plug();
@@ -177,7 +190,7 @@ impl Throttling {
     }
 
     /// Takes the bios that are allowed now.
-    fn release(&mut self, now: Instant, queue: &AnyQueue<Local>, hand_over: impl FnMut(Bio) -> Option<Bio>) {
+    fn release(&mut self, now: Instant, queue: &AnyQueue<Local>, hand_over: &mut HandOver<'_>) {
         if self.scheduled.is_some_and(|scheduled| scheduled <= now) {
             self.scheduled = None;
         }
@@ -207,11 +220,7 @@ impl Throttling {
             }
             None => buffer.drain(..).for_each(&mut pass),
         }
-        if let Some(io_latency) = io_latency.as_mut().filter(|latency| latency.due().is_some_and(|due| due <= now)) {
-            io_latency.release(now, buffer);
-            passed.extend(buffer.iter().filter_map(|bio| passes(now, bio, queue.parts_of(bio))));
-            released.extend(buffer.drain(..).filter_map(hand_over));
-        }
+        self.admit(now, queue, hand_over);
     }
 
     /// Time of the next release if it is not scheduled yet.

@@ -128,8 +128,8 @@ fn list(texts: &[String]) -> String {
 /// A clause about the rules that are not known.
 pub(crate) fn doubt(runs: &[Run]) -> Option<String> {
     runs.iter().any(|run| !run.io_latency.is_empty()).then(|| {
-        "io.latency is simulated from its description and recordings of one kernel, beside which the rates of groups were 7 % off in the median \
-         and up to 130 % (docs/io-latency.md)"
+        "io.latency is simulated from its description and recordings of one kernel, beside which the rates of groups were 5 % off in the median \
+         and up to 125 % (docs/io-latency.md)"
             .to_owned()
     })
 }

@@ -103,8 +103,8 @@ fn errors_of(experiment: &Experiment, seed: u64) -> Vec<GroupError> {
     experiment.leaves.iter().map(of_group).collect()
 }
 
-/// The process with the target and three that are throttled for it, over eight tags: with all of them woken at each completion, none must
-/// take the tag that another was woken for at once. Rule: IL-14.
+/// The process with the target and three that are throttled for it, over eight tags: none must take a freed tag before the process that
+/// was woken for it has run. Rule: IL-14.
 #[test]
 fn those_that_are_throttled_for_a_target_do_not_starve_the_process_that_has_it() {
     let experiments = experiments();
@@ -126,7 +126,7 @@ fn median_and_most(mut values: Vec<f64>) -> [f64; 2] {
 /// The most that the median error may be, percent, over the groups of a half with three seeds; and in how many percent of them at least the lowest and the
 /// last depth are the kernel's. Largest errors hang on the seed: a group may wait for tags for most of a run.
 const BOUNDS: [(&str, [f64; 3], [usize; 2]); 2] =
-    [("judged", [12.0, 10.0, 10.0], [82, 74]), ("fitted", [5.0, 5.0, 5.0], [94, 92])];
+    [("judged", [9.0, 8.0, 8.0], [84, 70]), ("fitted", [4.0, 4.0, 4.0], [94, 92])];
 
 #[test]
 fn shares_latencies_and_depths_of_groups_are_those_of_a_kernel_within_bounds() {

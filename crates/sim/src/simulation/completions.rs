@@ -36,14 +36,11 @@ impl<P: Probe> Simulation<'_, P> {
         if may_wait && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag, setting) {
             return;
         }
-        let SimulatedDisk { queue, driver, section, is_used_by_tasks, interrupts, administration, throttling, .. } =
+        let SimulatedDisk { queue, driver, is_used_by_tasks, interrupts, administration, throttling, .. } =
             &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
-        if let Some(throttling) = throttling {
-            throttling.completed(self.now, queue, &rq, disk, &mut self.events);
-        }
-        let (restart, is_used_by_tasks, has_writes) =
-            (driver.take_restart(), *is_used_by_tasks, administration.waits());
+        let (restart, is_used_by_tasks, has_writes, has_limits) =
+            (driver.take_restart(), *is_used_by_tasks, administration.waits(), throttling.is_some());
         let (interrupted, place) =
             interrupt_of(&rq, driver.completion_cpu_of_command(tag), (queue, interrupts), &self.cpus);
         let payer = rq.bios.first().and_then(submitting_task).unwrap_or(self.last_submitter);
@@ -55,12 +52,16 @@ impl<P: Probe> Simulation<'_, P> {
         if setting == REDIRECTED {
             self.cpus.complete_redirected(self.now, cpu);
         }
+        if has_limits {
+            self.completed_under_limits(disk, &rq);
+        }
         if cpu != interrupted
             && let Some(task) = rq.bios.first().and_then(submitting_task)
         {
             self.tasks[task as usize].charge(self.now, self.cpus.redirection());
         }
         self.probe.enter(disk, None);
+        let SimulatedDisk { queue, driver, section, .. } = &mut self.disks[disk as usize];
         self.meter.begin(self.now, cpu, *section);
         let mut cx = self.caller.cx::<Machine<P>>(self.clock.now, cpu, driver, &mut self.probe, &self.meter);
         queue.complete(&mut cx, rq, status);

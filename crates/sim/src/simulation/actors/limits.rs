@@ -1,13 +1,16 @@
 //! `io.max`, `io.cost` and `io.latency` in the event loop: bios that wait, and the worker that submits them when allowed.
 
+use hoistway_blk::bio::Bio;
 use hoistway_blk::ground::{CpuId, Instant, Nanos};
+use hoistway_blk::request::Request;
 use hoistway_blk::watch::Probe;
 use hoistway_measure::{IoCostGroup, IoCostSummary, IoLatencyGroup, IoLatencySummary};
 
 use super::{Simulation, wake};
+use crate::cpu::Cpus;
 use crate::disk::SimulatedDisk;
 use crate::driver::Machine;
-use crate::events::{Event, Kind};
+use crate::events::{Event, EventQueue, Kind};
 use crate::identity::{Sleeper, submitting_task};
 use crate::task::Task;
 use crate::throttling::Hold;
@@ -36,7 +39,30 @@ impl SimulatedDisk {
     }
 }
 
+/// Wakes the process that sleeps for a bio until `io.latency` admits it. Returns the bio if none does.
+fn hand_over(now: Instant, bio: Bio, tasks: &mut [Task], (cpus, events): (&mut Cpus, &mut EventQueue)) -> Option<Bio> {
+    let task = submitting_task(&bio).map(|task| &mut tasks[task as usize]);
+    let Some(task) = task.filter(|task| task.sleeps_for(bio.owner)) else { return Some(bio) };
+    task.admit(bio);
+    wake(now, task, cpus, events);
+    None
+}
+
 impl<P: Probe> Simulation<'_, P> {
+    /// Notifies the controllers of a disk of a completed request, and wakes the processes whose I/Os may pass now. The request comes without
+    /// its `Rq`, which would have to leave its register in runs without limits.
+    #[cold]
+    #[inline(never)]
+    pub(in super::super) fn completed_under_limits(&mut self, disk: u32, rq: &Request) {
+        let Simulation { now, tasks, cpus, events, disks, .. } = self;
+        let SimulatedDisk { queue, throttling: Some(throttling), .. } = &mut disks[disk as usize] else { return };
+        let due =
+            throttling.completed(*now, queue, rq, &mut |bio| hand_over(*now, bio, tasks, (&mut *cpus, &mut *events)));
+        if let Some(due) = due {
+            self.events.push(due, Event::new(Kind::Actor, Sleeper::Limits(disk).waiter().0));
+        }
+    }
+
     pub(in super::super) fn schedule_release(&mut self, disk: u32) {
         let due = self.disks[disk as usize].throttling.as_mut().and_then(|throttling| throttling.schedule_next());
         if let Some(due) = due {
@@ -65,13 +91,8 @@ impl<P: Probe> Simulation<'_, P> {
         let SimulatedDisk { queue, driver, throttling, .. } = &mut disks[disk as usize];
         let Some(throttling) = throttling else { return };
         let mut cx = caller.cx::<Machine<P>>(now, cpu, driver, probe, meter);
-        let has_sent_all = throttling.send(&mut cx, queue, |bio| {
-            let task = submitting_task(&bio).map(|task| &mut tasks[task as usize]);
-            let Some(task) = task.filter(|task| task.sleeps_for(bio.owner)) else { return Some(bio) };
-            task.admit(bio);
-            wake(now.at, task, cpus, events);
-            None
-        });
+        let has_sent_all =
+            throttling.send(&mut cx, queue, &mut |bio| hand_over(now.at, bio, tasks, (&mut *cpus, &mut *events)));
         self.settle(disk, cpu);
         if has_sent_all {
             self.schedule_release(disk);
