@@ -68,6 +68,22 @@ fn a_document_says_what_io_latency_did_and_what_is_inferred() {
 }
 
 #[test]
+fn a_run_that_is_shorter_than_a_limit_takes_to_fall_says_so() {
+    let doubts = |ms: u64, us: u32| {
+        let queue_files = vec![QueueFile { file: "nr_requests".to_owned(), text: "4".to_owned() }];
+        let target = format!("target={us}");
+        let comparison = with(&[("pods", &target), ("pods/db", &target)]);
+        let comparison = Comparison { queue_files, runtime_ns: Some(ms * 1_000_000), ..comparison };
+        run(&comparison)
+            .doubts
+            .iter()
+            .filter(|doubt| doubt.contains("which takes 1.0 s from 4 requests to one"))
+            .count()
+    };
+    assert_eq!([doubts(300, 1), doubts(1500, 1), doubts(300, 1_000_000)], [1, 0, 0]);
+}
+
+#[test]
 fn a_leaf_whose_parent_has_no_target_is_named() {
     let notices = run(&with(&[("pods/db", "target=5000")])).notices.join("\n");
     assert!(notices.contains("`io_latency`: pods/db is protected from groups below pods only"), "{notices}");

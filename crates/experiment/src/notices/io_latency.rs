@@ -10,6 +10,8 @@ use crate::comparison::environment::Options;
 use crate::comparison::fields::Field;
 use crate::notices::io_cost::{labels, outside};
 
+/// The least time between two steps of a depth, s (IL-7).
+const STEP_SECONDS: f64 = 0.5;
 /// Groups that a sentence names.
 const NAMED_MAX: usize = 6;
 
@@ -125,8 +127,25 @@ fn list(texts: &[String]) -> String {
     }
 }
 
-/// A clause about the rules that are not known.
-pub(crate) fn doubt(runs: &[Run]) -> Option<String> {
+/// Clauses about runs that are shorter than a limit takes to fall, from this many requests, and about the rules that are not known.
+pub(crate) fn doubts(runs: &[Run], requests: u32) -> Vec<String> {
+    let steps = requests.max(1).next_power_of_two().ilog2();
+    let seconds = f64::from(steps) * STEP_SECONDS;
+    let falls = |run: &Run| {
+        let groups = || run.io_latency.iter().flat_map(|disk| &disk.groups);
+        let is_limited = groups().any(|group| group.depth == Some(1));
+        run.simulated_seconds < seconds && groups().any(|group| group.missed > 0) && !is_limited
+    };
+    let is_short = runs.iter().any(falls).then(|| {
+        format!(
+            "io.latency halves the I/Os of others every {STEP_SECONDS} s at most, which takes {seconds:.1} s from {requests} requests to one, \
+             and a run is shorter: try a longer --runtime"
+        )
+    });
+    is_short.into_iter().chain(unknown(runs)).collect()
+}
+
+fn unknown(runs: &[Run]) -> Option<String> {
     runs.iter().any(|run| !run.io_latency.is_empty()).then(|| {
         "io.latency is simulated from its description and recordings of one kernel, beside which the rates of groups were 5 % off in the median \
          and up to 125 % (docs/io-latency.md)"

@@ -175,7 +175,7 @@ pub(crate) fn for_plan(
         doubts.extend(behind::doubts(&setup.workload, &document.runs));
         doubts.extend(borders::doubts(&of_disks, &setup.devices, setup.guests.is_some(), &document.runs));
         doubts.extend(io_cost::doubt(&document.runs));
-        doubts.extend(io_latency::doubt(&document.runs));
+        doubts.extend(io_latency::doubts(&document.runs, document.nr_requests));
         doubts.extend(stacked::doubt(&setup.workload, setup.devices.len(), setup.guests.is_some()));
         let new = doubts.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
         document.doubts.extend(new);

@@ -83,7 +83,7 @@ fn advice_to_change_io_cost_has_lines_that_write_it_and_that_undo_it_and_apply_r
 #[test]
 fn advice_to_change_io_latency_has_lines_that_write_targets_and_that_undo_them_and_apply_refuses_it() {
     let folder = tempdir().unwrap();
-    let load = ["compare", "etcd-beside-pods", "--runtime", "1s", "--ramp", "100ms", "--schedulers", "none"];
+    let load = ["compare", "etcd-beside-pods", "--runtime", "6s", "--ramp", "100ms", "--schedulers", "none"];
     let varied = ["--io-latency", "kubepods target=1000", "--vary", "io.latency.kubepods/etcd.target=0,1000"];
     let options = ["--repeat", "3", "--format", "json", "--advice", "nvme1n1"];
     let json = printed(&[&load[..], &varied, &options].concat());
