@@ -135,7 +135,9 @@ pub(crate) fn describe_non_recording(head: &[u8]) -> Option<(&'static str, &'sta
         .map(<[u8]>::trim_ascii)
         .filter(|line| !line.is_empty() && !line.starts_with(b";") && !line.starts_with(b"#"));
     let first = content_lines.next()?;
-    if first.first() == Some(&b'[') && first.last() == Some(&b']') {
+    // An event's line without its task may begin with a CPU and end with a name in brackets, too.
+    let section = first.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
+    if section.is_some_and(|name| !name.contains(&b']')) {
         return Some(JOB);
     }
     let is_number = |field: &[u8]| {

@@ -127,6 +127,13 @@ proptest! {
 }
 
 #[test]
+fn an_event_without_its_task_is_no_section_of_a_job_file() {
+    let text = Alteration::WithoutWord(0).of(&bytes("trace-cmd-report.txt.gz"));
+    assert!(refused(&text).starts_with("test: line "), "{}", refused(&text));
+    assert!(refused(b"[reader]\nrw=read\n").contains("this is a fio job file"));
+}
+
+#[test]
 fn a_line_without_one_of_its_fields_is_refused_with_what_it_lacks() {
     let cases = [
         (
