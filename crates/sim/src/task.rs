@@ -286,12 +286,6 @@ impl Task {
     /// Continues until the event loop has to act.
     #[inline(always)]
     pub(crate) fn next(&mut self, now: Instant, flows: &mut Flows) -> NextAction {
-        match self.latency_wait {
-            // Something else has woken it.
-            LatencyWait::Sleeps(_) => return NextAction::Wait(None),
-            LatencyWait::Admitted => return NextAction::Submit,
-            LatencyWait::No => {}
-        }
         if self.current_disk.submitter.is_parked() || std::mem::take(&mut self.has_unfinished_call) {
             return NextAction::Submit;
         }
@@ -333,6 +327,7 @@ impl Task {
 
     /// Has it sleep until the controller that holds its current bio, of this owner, admits it.
     pub(crate) fn sleep_for(&mut self, owner: u64) {
+        self.has_unfinished_call = true;
         self.latency_wait = LatencyWait::Sleeps(owner);
     }
 
@@ -343,12 +338,20 @@ impl Task {
 
     /// Its bio may continue when it is woken.
     pub(crate) fn admit(&mut self, bio: Bio) {
+        self.has_unfinished_call = true;
         self.latency_wait = LatencyWait::Admitted;
         self.current_disk.submitter.begin(bio);
     }
 
+    /// The owner of the bio that it still sleeps for, if something else has woken it.
+    pub(crate) fn still_sleeps_for(&self) -> Option<u64> {
+        match self.latency_wait {
+            LatencyWait::Sleeps(owner) => Some(owner),
+            LatencyWait::No | LatencyWait::Admitted => None,
+        }
+    }
+
     /// Whether its current bio has been admitted, as it continues.
-    #[inline]
     pub(crate) fn take_admitted(&mut self) -> bool {
         let is_admitted = self.latency_wait == LatencyWait::Admitted;
         if is_admitted {
@@ -365,7 +368,7 @@ impl Task {
     /// Whether it sleeps in the middle of a call.
     #[inline]
     fn is_parked(&self) -> bool {
-        self.sleeps_in_submission() || self.has_unfinished_call
+        self.current_disk.submitter.is_parked() || self.has_unfinished_call
     }
 
     /// Whether the current I/O was recorded under a plug; `None` if it is not an I/O of a recorded program.

@@ -17,10 +17,14 @@ use crate::throttling::Hold;
 
 impl SimulatedDisk {
     /// Throttles the bio that a task is about to submit. If it has to wait, its release has to be scheduled.
+    #[inline(never)]
     pub(in super::super) fn hold(&mut self, now: Instant, task: &mut Task) -> Hold {
         let SimulatedDisk { queue, throttling: Some(throttling), .. } = self else { return Hold::Passes };
         if task.take_admitted() {
             return Hold::Passes;
+        }
+        if let Some(owner) = task.still_sleeps_for() {
+            return Hold::Submitter(owner);
         }
         throttling.hold(now, queue, &mut task.current_disk.submitter)
     }
