@@ -13,7 +13,7 @@ const RATE_SHARE_MIN: f64 = 0.9;
 /// An operation is compared if at least one in this many I/Os is of this operation.
 const IOS_PER_COUNTED: f64 = 20.0;
 
-/// A disk as a monitoring tool observed it, and its model on one setup.
+/// A disk as a monitoring tool or fio observed it, and its model on one setup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceCheck {
     /// The setup: index into [`setups`](ResultsDocument::setups); 0 if there are none.

@@ -140,8 +140,8 @@ impl WaitKind {
     }
 }
 
-/// The figure that a verdict names first if neither the user nor the load chose one. The rest of a recording comes last; parties that wait come before bulk work, then
-/// those with more weight, then the order of [`WaitKind`] decides, then the number of processes, then the number of I/Os. The operation
+/// The figure that a verdict names first if neither the user nor the load chose one. The rest of a recording comes last. Parties that wait
+/// come before bulk work, then those with more weight, then the order of [`WaitKind`] decides, then the number of processes, then the number of I/Os. The operation
 /// is the one that changes the party's loop most; if only progress counts, which all its operations share, the one that a user most
 /// likely waits for.
 fn default_part<'a>(

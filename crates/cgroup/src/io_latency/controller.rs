@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use hoistway_blk::bio::{Bio, BioFlags, Op};
 use hoistway_blk::ground::{CgroupId, Instant, Nanos};
 
+use super::depth::STEP_INTERVAL;
 use super::group::{GroupLatency, LatencyGroup, STOPPED_AFTER};
 use super::target::IoLatencyTarget;
 
@@ -63,6 +64,9 @@ pub struct IoLatency {
 }
 
 impl IoLatency {
+    /// The least time between two steps of a group's depth (IL-7).
+    pub const STEP_INTERVAL: Nanos = STEP_INTERVAL;
+
     /// A device without groups, which `rotates` or not, and whose queue has this many `requests` (`nr_requests`).
     #[must_use]
     pub fn new(rotates: bool, requests: u32) -> Self {

@@ -3,7 +3,7 @@
 use hoistway_blk::ground::{Instant, Nanos};
 
 /// The least time between two steps of a depth.
-const STEP_INTERVAL: Nanos = Nanos::from_millis(500);
+pub(super) const STEP_INTERVAL: Nanos = Nanos::from_millis(500);
 
 /// The depth of a group: no limit, or one that falls and rises in steps.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -99,7 +99,7 @@ impl LatencyGroup {
         self.figures.target.is_some_and(|target| other.is_none_or(|other| target < other))
     }
 
-    /// Whether it has not stopped: it has I/O, or had some in its last windows.
+    /// Whether it has not stopped: it has I/O, or had some a short time ago.
     pub(super) fn is_active(&self, now: Instant) -> bool {
         self.outstanding > 0 || !self.waiting.is_empty() || now.since(self.last_end) < STOPPED_AFTER
     }

@@ -1,6 +1,7 @@
 //! Sentences about `io.latency`: what it does not protect, what it did, and what is not known of it.
 
 use hoistway_answer::document::Run;
+use hoistway_cgroup::IoLatency;
 use hoistway_load::Load;
 use hoistway_measure::IoLatencyGroup;
 use hoistway_sim::QueueSettings;
@@ -10,8 +11,6 @@ use crate::comparison::environment::Options;
 use crate::comparison::fields::Field;
 use crate::notices::io_cost::{labels, outside};
 
-/// The least time between two steps of a depth, s (IL-7).
-const STEP_SECONDS: f64 = 0.5;
 /// Groups that a sentence names.
 const NAMED_MAX: usize = 6;
 
@@ -130,7 +129,8 @@ fn list(texts: &[String]) -> String {
 /// Clauses about runs that are shorter than a limit takes to fall, from this many requests, and about the rules that are not known.
 pub(crate) fn doubts(runs: &[Run], requests: u32) -> Vec<String> {
     let steps = requests.max(1).next_power_of_two().ilog2();
-    let seconds = f64::from(steps) * STEP_SECONDS;
+    let step_seconds = IoLatency::STEP_INTERVAL.0 as f64 / 1e9;
+    let seconds = f64::from(steps) * step_seconds;
     let falls = |run: &Run| {
         let groups = || run.io_latency.iter().flat_map(|disk| &disk.groups);
         let is_limited = groups().any(|group| group.depth == Some(1));
@@ -138,7 +138,7 @@ pub(crate) fn doubts(runs: &[Run], requests: u32) -> Vec<String> {
     };
     let is_short = runs.iter().any(falls).then(|| {
         format!(
-            "io.latency halves the I/Os of others every {STEP_SECONDS} s at most, which takes {seconds:.1} s from {requests} requests to one, \
+            "io.latency halves the I/Os of others every {step_seconds} s at most, which takes {seconds:.1} s from {requests} requests to one, \
              and a run is shorter: try a longer --runtime"
         )
     });
