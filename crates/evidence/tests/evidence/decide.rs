@@ -1,4 +1,4 @@
-//! `hoistway-evidence decide`.
+//! `hoistway decide`.
 
 use tempfile::tempdir;
 

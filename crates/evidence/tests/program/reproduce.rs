@@ -25,6 +25,11 @@ fn the_document_has_the_keys_that_readers_count_on() {
     assert_eq!(printed(&["reproduce", "--tables", file, "--format", "json"]), text, "shown without simulating");
     let missing = ["reproduce", "--tables", "missing.json"];
     refused(folder.path(), &missing, &["missing.json", "expected a document of reproduce --format json"]);
+    refused(
+        folder.path(),
+        &["reproduce", "habr-ssd", "--tables", file],
+        &["--tables: no document has the table habr-ssd (expected one of suse-dd)"],
+    );
     assert_eq!(document["format"], "hoistway-reproduction/2");
     let csv = std::fs::read_to_string(csv).unwrap();
     assert_eq!(csv.lines().count(), 1 + 4, "{csv}");

@@ -53,6 +53,21 @@ fn cannot_be_job_file(text: &str) -> bool {
     !has_sections && lines().next().is_some_and(|line| !is_option(line))
 }
 
+/// What else a path that does not exist was probably meant as.
+fn meant_instead(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if text.starts_with("fio ") || text.contains(" --") {
+        return "; `hoistway fio` takes a command of fio".to_owned();
+    }
+    if path.extension().is_some() || path.components().count() > 1 {
+        return String::new();
+    }
+    // A bare word was probably meant as a scenario.
+    let names: Vec<_> = [scenarios::EXAMPLE].into_iter().chain(scenarios::names()).collect();
+    let hint = nearest::hint(&text, names.iter().copied());
+    format!(", or one of the scenarios {}; {}", names.join(", "), hint.trim_end()).trim_end_matches("; ").to_owned()
+}
+
 /// A job file that replays an I/O log.
 fn replay_of(log: &Path) -> String {
     let name = log.display().to_string().replace('\\', "\\\\").replace(':', "\\:");
@@ -119,20 +134,10 @@ impl Load {
                     let recorded = Recorded::of(options, recording, &name)?;
                     return Ok(Load { recorded: Some(recorded), ..load_from_text(name, String::new()) });
                 }
-                // A bare word was probably meant as a scenario.
-                let is_bare = path.extension().is_none() && path.components().count() == 1;
-                let names: Vec<_> = [scenarios::EXAMPLE].into_iter().chain(scenarios::names()).collect();
-                let hint = nearest::hint(&path.to_string_lossy(), names.iter().copied());
-                let scenario_hint = if is_bare {
-                    format!(", or one of the scenarios {}; {}", names.join(", "), hint.trim_end())
-                        .trim_end_matches("; ")
-                        .to_owned()
-                } else {
-                    String::new()
-                };
+                let meant = meant_instead(path);
                 let text = options
                     .environment
-                    .text(path, &format!("a fio job file or a recording of block I/O{scenario_hint}"))
+                    .text(path, &format!("a fio job file or a recording of block I/O{meant}"))
                     .about(Field::Load)?;
                 // Some editors begin a text with a byte order mark.
                 let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);

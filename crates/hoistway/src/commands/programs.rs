@@ -36,8 +36,9 @@ const PROGRAMS: [Program; 2] = [
 ];
 
 /// The commands of `hoistway-evidence`, each with a line of help.
-const EVIDENCE: [(&str, &str); 3] = [
+const EVIDENCE: [(&str, &str); 4] = [
     ("conform", "Replay recordings of real kernels and compare every decision"),
+    ("decide", "Score how often the best scheduler of published figures is ours, too"),
     ("reproduce", "Reproduce published measurements of I/O schedulers"),
     ("replay-pairs", "Predict recordings of a program from its other recordings, and compare"),
 ];

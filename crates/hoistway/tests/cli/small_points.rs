@@ -29,6 +29,8 @@ fn the_example_has_a_name_and_is_in_the_list() {
         &["compare", "exampel"],
         &["or one of the scenarios example, ", "did you mean \"example\"?"],
     );
+    let command = "fio --name=a --filename=/dev/sda --rw=randread";
+    refused(folder.path(), &["compare", command], &["; `hoistway fio` takes a command of fio)"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `hoistway-evidence decide`: the quality of decisions based on simulations.
+//! `hoistway decide`: the quality of decisions based on simulations.
 
 use std::path::PathBuf;
 
@@ -19,9 +19,9 @@ use super::tables;
 /// recommends with the right decision where that is known; and the job that it is about with the one that the source watches.
 ///
 /// Examples:
-///   hoistway-evidence decide > docs/internals/decision-score.md
-///   hoistway-evidence reproduce --format json > tables.json
-///   hoistway-evidence decide --tables tables.json
+///   hoistway decide > docs/internals/decision-score.md
+///   hoistway reproduce --format json > tables.json
+///   hoistway decide --tables tables.json
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 
 const HEAD: &str = "# How good the decisions are
 
-This page is the output of `hoistway-evidence decide`. A choice is one published figure of a load under several schedulers
+This page is the output of `hoistway decide`. A choice is one published figure of a load under several schedulers
 ([reproduction.md](reproduction.md)). By our figures, the scheduler that is best here is chosen; that is right if it was within 2 % of the best when it
 was measured. The regret is by how much what was chosen was worse than the best. Of the loads whose right decision is known, our figures
 choose what the verdict recommends.

@@ -75,9 +75,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             Ok(cells)
         })?
     } else {
-        let is_named =
-            |table: &Reproduced| arguments.names.is_empty() || selected.iter().any(|of| of.name == table.name);
-        tables::read(&arguments.tables)?.into_iter().filter(is_named).collect()
+        let read = tables::read(&arguments.tables)?;
+        if arguments.names.is_empty() { read } else { tables::named(read, &selected)? }
     };
     if let Some(text) = &arguments.row {
         reproduced.iter_mut().try_for_each(|table| select_rows(table, text))?;

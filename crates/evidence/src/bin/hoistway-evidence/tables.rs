@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use hoistway_evidence::reproduction::{Reproduced, Reproduction, Table};
 
 /// Simulates the tables one after the other; of several, a line on standard error names each, and how long it took.
@@ -31,4 +31,15 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Reproduced>> {
         tables.extend(serde_json::from_str::<Reproduction>(&text).with_context(describe)?.tables);
     }
     Ok(tables)
+}
+
+/// Those of the read tables that are wanted, each of which must be there.
+pub(crate) fn named(mut read: Vec<Reproduced>, wanted: &[&Table]) -> Result<Vec<Reproduced>> {
+    let lacking = wanted.iter().find(|wanted| read.iter().all(|table| table.name != wanted.name));
+    if let Some(lacking) = lacking {
+        let there: Vec<_> = read.iter().map(|table| table.name.as_str()).collect();
+        bail!("--tables: no document has the table {} (expected one of {})", lacking.name, there.join(", "));
+    }
+    read.retain(|table| wanted.iter().any(|wanted| wanted.name == table.name));
+    Ok(read)
 }
