@@ -19,6 +19,9 @@ pub struct Row {
     pub complete_us: u64,
 }
 
+/// The task that is the journal of a file system.
+pub const JOURNAL: u32 = 99;
+
 /// The program inferred from these I/Os, in the format of blkparse. Each I/O has its own sector.
 pub fn inferred(rows: &[Row], ios_min: u64) -> Program {
     let mut lines = Vec::new();
@@ -30,7 +33,11 @@ pub fn inferred(rows: &[Row], ios_min: u64) -> Program {
             [('C', row.complete_us, 0), ('Q', row.queue_us, 1), ('G', row.taken_us, 2), ('D', row.issue_us, 3)];
         for (action, time_us, order) in events {
             let (seconds, rest) = (time_us / 1_000_000, time_us % 1_000_000);
-            let tail = if action == 'C' { "[0]".to_owned() } else { format!("[task{}]", row.task) };
+            let tail = match (action, row.task) {
+                ('C', _) => "[0]".to_owned(),
+                (_, JOURNAL) => "[jbd2/sda-8]".to_owned(),
+                (_, task) => format!("[task{task}]"),
+            };
             let line = format!("  8,0 0 1 {seconds}.{rest:06}000 {} {action} {flags} {sector} + 8 {tail}\n", row.task);
             lines.push((time_us, order, line));
         }

@@ -4,7 +4,7 @@ use hoistway_blk::ground::Nanos;
 use hoistway_load::When;
 use hoistway_program::{Change, Class, Program};
 
-use crate::support::{Row, inferred, replayed, steps, stream};
+use crate::support::{JOURNAL, Row, inferred, replayed, steps, stream};
 
 const P: u32 = 1;
 const W: u32 = 2;
@@ -66,6 +66,52 @@ fn four_reads_leave_the_reader_undecided_and_the_writer_is_a_closed_loop() {
         program.alternatives.iter().flat_map(|alternative| alternative.changes.clone()).collect();
     assert!(changes.contains(&Change::Open { stream: stream(&program, P) }), "{changes:?}");
     assert!(!changes.contains(&Change::Open { stream: stream(&program, W) }), "{changes:?}");
+}
+
+/// A task that writes and thinks, and after every fourth write waits for a commit if it calls fsync, beside commits for others at random times.
+fn beside_a_journal(calls_fsync: bool, think_us: u64, commit_us: u64, seed: u64) -> Program {
+    let mut random = seed;
+    let mut below = |limit: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % limit
+    };
+    let written = |task, queue_us, us| Row { is_write: true, ..row(task, queue_us, queue_us, queue_us + us) };
+    let (mut rows, mut now_us, mut journal_free_us) = (Vec::new(), 1000, 0);
+    for write in 0..2000 {
+        rows.push(written(P, now_us, 200));
+        let until_us = now_us + 200 + think_us;
+        let mut commit_at = (write % 4 == 3 && calls_fsync).then_some(now_us + 201);
+        now_us = until_us;
+        loop {
+            let is_own = commit_at.is_some();
+            let begin_us =
+                commit_at.take().unwrap_or_else(|| until_us - think_us + below(6 * commit_us)).max(journal_free_us);
+            if !is_own && begin_us > until_us {
+                break;
+            }
+            rows.push(written(JOURNAL, begin_us, commit_us));
+            journal_free_us = begin_us + commit_us + 1;
+            if is_own {
+                now_us = journal_free_us + think_us;
+            }
+        }
+    }
+    inferred(&rows, 1)
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(32))]
+
+    /// Neither reading is excluded where a task waits for the journal at times; a task that never does is not suspected of it.
+    #[test]
+    fn a_task_that_waits_for_the_journal_at_times_is_simulated_with_and_without(
+        think_us in 300_u64..900, commit_us in 250_u64..1000, seed in 0_u64..1000, calls_fsync in proptest::bool::ANY,
+    ) {
+        let program = beside_a_journal(calls_fsync, think_us, commit_us, seed);
+        let wait = Change::Waits { stream: stream(&program, P), on: stream(&program, JOURNAL) };
+        let is_tried = program.alternatives.iter().any(|alternative| alternative.changes.contains(&wait));
+        proptest::prop_assert_eq!(is_tried, calls_fsync, "{:?}", program.alternatives);
+    }
 }
 
 #[test]
