@@ -107,9 +107,8 @@ pub(super) const SSD: Table = Table {
     source: "habr, 2017: Intel DC S3520 1.6 TB, Linux 4.12, 12 CPUs, 2 h for each scheduler",
     story: "Figures are medians over the processes of a job, as published. The device is calibrated on the row none, \
             except for its round trip of writes at depth 1, which no row of none shows. That was derived from kyber's \
-            total, so the rate of kyber's writers is calibration, too. The kyber of Linux 4.12 reduces its write depth \
-            by a step at each stall of the drive until it is 1. kyber's figures leave out the first 240 s and cover \
-            the 160 s that follow.",
+            total, so the rate of kyber's writers is calibration, too. kyber's figures cover the 160 s after the first 240 s, in \
+            which its write depth falls to 1.",
     device: SSD_ARTICLE.device,
     host: None,
     unknowns: &[
@@ -130,10 +129,8 @@ pub(super) const NVME: Table = Table {
     source: "habr, 2017: Micron 9100 1.6 TB, Linux 4.12, 12 CPUs, 2 h for each scheduler",
     story: "Figures are medians over the processes of a job, as published. The device is calibrated on the row none. \
             Its round trip of writes at depth 1 was derived from kyber's total, minus the time that the host takes, so \
-            the rate of kyber's writers is calibration, too. kyber's figures leave out the first 60 s, in which its \
-            write depth falls to 1, and cover the next 30 s. The drive has a hardware queue for each of the host's 12 \
-            CPUs. The mixed processes do 12 % more writes than the writers, in the published runs 9 % fewer: those of \
-            their submissions that follow the completion of a read find a token that is on its way to other queues.",
+            the rate of kyber's writers is calibration, too. kyber's figures cover 30 s after the first 60 s. The mixed processes do \
+            12 % more writes than the writers, in the published runs 9 % fewer.",
     device: NVME_ARTICLE.device,
     host: None,
     unknowns: &[
