@@ -155,8 +155,11 @@ fn as_matrix(cells: &[Cell]) -> Option<Vec<Vec<String>>> {
     Some(rows)
 }
 
-/// A Markdown page shows all cells of tables with at most this many, and at most this many missed ones of longer tables.
-const CELLS_SHOWN: usize = 12;
+/// A Markdown page shows all cells of tables with at most this many.
+const CELLS_SHOWN: usize = 6;
+
+/// Of longer tables, a Markdown page shows at most this many missed cells.
+const MISSED_SHOWN: usize = 12;
 
 const HEAD: [&str; 6] = ["", "", "here", "published", "error", ""];
 
@@ -275,7 +278,7 @@ fn worst_missed(cells: &[Cell]) -> Vec<&Cell> {
     let off_by = |cell: &Cell| cell.error.map_or(0.0, |error| (1.0 + error).ln().abs());
     let mut ranked: Vec<(usize, &Cell)> = missed.enumerate().collect();
     ranked.sort_by(|(_, one), (_, other)| off_by(other).total_cmp(&off_by(one)));
-    ranked.truncate(CELLS_SHOWN);
+    ranked.truncate(MISSED_SHOWN);
     ranked.sort_by_key(|(place, _)| *place);
     ranked.into_iter().map(|(_, cell)| cell).collect()
 }
@@ -315,8 +318,8 @@ fn render_markdown(table: &Table, cells: &Reproduced) -> String {
         let missed = cells.cells.iter().filter(|cell| cell.holds == Some(false)).count();
         text += &match missed {
             0 => format!("None of {} cells is missed. ", cells.cells.len()),
-            1..=CELLS_SHOWN => format!("Of {} cells the missed are shown. ", cells.cells.len()),
-            _ => format!("Of {} cells the worst {CELLS_SHOWN} of {missed} missed are shown. ", cells.cells.len()),
+            1..=MISSED_SHOWN => format!("Of {} cells the missed are shown. ", cells.cells.len()),
+            _ => format!("Of {} cells the worst {MISSED_SHOWN} of {missed} missed are shown. ", cells.cells.len()),
         };
     }
     text += &format!("{} {}\n\n", summary(cells), table.story);
