@@ -28,9 +28,7 @@ pub(super) const INTERFERENCE: Table = Table {
     name: "icpe24-interference",
     title: "only bfq and kyber bound the p99 of a reader beside many writers",
     source: "ICPE 2024 slides: eight Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores; figures 11c and 11d",
-    story: "Figures are the p99 of a reader at iodepth 1 beside 8 and 16 writers at iodepth 128, divided by the worse \
-            of bfq's and kyber's. Beside 16 writers half of the published effect is claimed; for 8 no figures are \
-            public, and at least 3 is claimed. One of the eight drives is slower than the others, as in the study. \
+    story: "Figures are the p99 of a reader at iodepth 1 beside 8 and 16 writers at iodepth 128, divided by the worse of bfq's and kyber's. For 8 writers no figures are public, and at least 3 is claimed. One of the eight drives is slower than the others. \
             Here all processes belong to one fio; in the study each was a fio of its own, which matters under bfq, since processes \
             that begin within 180 ms of each other share a queue. On two drives a process that waits for the other one leaves its \
             queue empty and is taken for soft real time (BFQ-64, BFQ-74, BFQ-77, BFQ-92, BFQ-95), so writes are four fifths of those \

@@ -20,11 +20,7 @@ pub(in crate::reproduction) const TOURNAMENT: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "Nothing is judged. What no kernel has is unverified: its rules were compared with none. Jain's \
-                     index is that of bytes over what is due to each job: 1 if each has its share, 1/n if one of n has \
-                     everything; the worst share is that of the job that is furthest below what is due to it. Due is a \
-                     share by weight or level; in the loads of TABS, HIOS, K2 and blk-switch the same part of what \
-                     each job has alone under none. Latencies are those of the job that waits. Throughput and CPU time \
+const STORY: &str = "Nothing is judged. What no kernel has is unverified: its rules were compared with none. Jain's index is that of bytes over what is due to each job: a share by weight or level, in the loads of TABS, HIOS, K2 and blk-switch the same part of what each job has alone under none; the worst share is that of the job furthest below it. Latencies are those of the job that waits. Throughput and CPU time \
                      of an I/O are those of all jobs over none's. mqfq gives weights and levels their shares within \
                      0.2 % at none's throughput, where bfq loses 41 %. Beside large writes of a noisy neighbour no scheduler shortens \
                      the tail of reads, which is the flash's own. Where writes fill the drive (collection-deadline), kyber alone \
