@@ -36,10 +36,14 @@ pub(super) const AXBOE: Table = Table {
     title: "mq-deadline's lock under 32 readers of 512 bytes, before and after patches against contention",
     source: "Jens Axboe, January 2024 (ICPE 2024 slides): null_blk with one hardware queue, 16 cores with 32 threads",
     story: "The device is the null block device that completes a command at once, on the CPU that sent it. Expensive \
-            merges are off, as published. The host (`crates/evidence/published/hosts/axboe.toml`) is derived from two published rates: that of one process, and that before the patches (calibration). The patches are single-dispatcher and insertion-buckets; of the first alone a prototype's rate was published. Claimed is that the gain is within 40 % of the published one. The third version, single-dispatcher, \
-            try-merge and pending-lists, is calibration, too: two cache lines of a request from another CPU's pending list were \
-            chosen with it. Missed is the share of the lock: CPUs that do not dispatch contend for the lock of their merges. For the \
-            same reason buckets add little to the single dispatcher (3 %; published: 14). No preset is as fast as the NVMe drive.",
+            merges are off, as published. The host (`crates/evidence/published/hosts/axboe.toml`) is derived from two \
+            published rates: that of one process, and that before the patches (calibration). The patches are \
+            single-dispatcher and insertion-buckets; of the first alone a prototype's rate was published. Claimed is \
+            that the gain is within 40 % of the published one. The third version, single-dispatcher, try-merge and \
+            pending-lists, is calibration, too: two cache lines of a request from another CPU's pending list were \
+            chosen with it. Missed is the share of the lock: CPUs that do not dispatch contend for the lock of their \
+            merges. For the same reason buckets add little to the single dispatcher (3 %; published: 14). No preset is \
+            as fast as the NVMe drive.",
     device: "null",
     host: Some(HOST),
     unknowns: &[Unknown("host.switch_ns"), Unknown("host.sections_ns.mq-deadline"), Unknown("host.handover_ns")],

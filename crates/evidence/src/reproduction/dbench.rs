@@ -15,11 +15,13 @@ pub(super) const KARA: Table = Table {
     name: "kara-dbench",
     title: "clients of a file server over a RAID card with 64 hardware queues, under bfq: ratios of times",
     source: "Jan Kara, December 2020 (patch against 5.10-rc6): dbench on XFS, a RAID card with 64 hardware queues, one rotating disk",
-    story: "Only ratios of times are compared, since the load is the bundled file-server, made from counts of what dbench replays, over a simplified page cache with a journal. Stock is Linux 5.10, patched 5.12; the single queue is 5.10 with one hardware queue. The disk, the card's cache, the host's 64 CPUs and its memory are \
+    story: "Only ratios of times are compared, since the load is the bundled file-server, made from counts of what \
+            dbench replays, over a simplified page cache with a journal. Stock is Linux 5.10, patched 5.12; the single \
+            queue is 5.10 with one hardware queue. The disk, the card's cache, the host's 64 CPUs and its memory are \
             assumed, and nothing is calibrated. Half of the effect of the patch is claimed, and missed: patched, stock \
-            and the single queue are alike. Neither the order of commands, the cache nor the lock explains the published 12 to 41 %. \
-            What seems to be missing lies in the file system (XFS writes its log from other processes, for which bfq waits) and in \
-            the host (waking 64 CPUs).",
+            and the single queue are alike. Neither the order of commands, the cache nor the lock explains the \
+            published 12 to 41 %. What seems to be missing lies in the file system (XFS writes its log from other \
+            processes, for which bfq waits) and in the host (waking 64 CPUs).",
     device: "raid-64-queues",
     host: None,
     unknowns: &[Unknown("raid.command_us"), Unknown("shape.queue_depth")],

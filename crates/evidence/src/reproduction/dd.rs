@@ -18,9 +18,11 @@ pub(super) const DD: Table = Table {
     name: "suse-dd",
     title: "32 processes that write 10 MiB each under cfq: how far apart they end",
     source: "openSUSE Leap 42.2, tuning guide: Linux 4.4, a hard disk that is not described",
-    story: "The guide does not print the script; synchronous writes of 64 KiB are assumed. Only the spread is compared. The disk is the class laptop-hdd, because the published processes wrote 65 to 80 MB/s together. Its write cache has room for 1 MB, as if it were nearly \
-            full. With low_latency=1 the first process begins alone, gets a slice of 100 ms, and has then written most of its file \
-            (published: 2.6 s); all others end within 15 % of each other.",
+    story: "The guide does not print the script; synchronous writes of 64 KiB are assumed. Only the spread is \
+            compared. The disk is the class laptop-hdd, because the published processes wrote 65 to 80 MB/s together. \
+            Its write cache has room for 1 MB, as if it were nearly full. With low_latency=1 the first process begins \
+            alone, gets a slice of 100 ms, and has then written most of its file (published: 2.6 s); all others end \
+            within 15 % of each other.",
     device: DISK,
     host: None,
     unknowns: &[Unknown("hdd.outer_mb_per_s"), Unknown("hdd.cache_access_us")],

@@ -127,8 +127,10 @@ pub(super) const NVME: Table = Table {
     name: "habr-nvme",
     title: "four schedulers on an NVMe SSD: ten writers and two processes of 20 % reads, iodepth 8",
     source: "habr, 2017: Micron 9100 1.6 TB, Linux 4.12, 12 CPUs, 2 h for each scheduler",
-    story: "Figures are medians over the processes of a job, as published. The device is calibrated on the row none, its round trip of writes at depth 1 on kyber's total, so the rate of kyber's writers is calibration, too. kyber's figures cover 30 s after the first 60 s. The mixed processes do \
-            12 % more writes than the writers, in the published runs 9 % fewer.",
+    story: "Figures are medians over the processes of a job, as published. The device is calibrated on the row none, \
+            its round trip of writes at depth 1 on kyber's total, so the rate of kyber's writers is calibration, too. \
+            kyber's figures cover 30 s after the first 60 s. The mixed processes do 12 % more writes than the writers, \
+            in the published runs 9 % fewer.",
     device: NVME_ARTICLE.device,
     host: None,
     unknowns: &[
@@ -147,7 +149,9 @@ pub(super) const HDD: Table = Table {
     title: "seven schedulers on a hard disk: two writers and a process of 40 % reads, iodepth 1",
     source: "habr, 2017: HGST 8 TB, Linux 4.13, 24 CPUs, 2 h for each scheduler",
     story: "The device is calibrated on the row none. Writes that wait for the drive's cache count as waiting until 1 \
-            ms after the last one got in. That decides the row of kyber, which has one write in flight. Of single figures under bfq nothing is claimed, since single runs of two hours differ; but the article finds that it moves most data, and here it moves least.",
+            ms after the last one got in. That decides the row of kyber, which has one write in flight. Of single \
+            figures under bfq nothing is claimed, since single runs of two hours differ; but the article finds that it \
+            moves most data, and here it moves least.",
     device: HDD_ARTICLE.device,
     host: None,
     unknowns: &[

@@ -11,8 +11,7 @@ const DRIVE: &str = "intel-p4800x-375gb";
 pub(super) const LOW_LATENCY: Table = Table {
     name: "hotstorage23-low-latency",
     title: "what a scheduler adds to the median latency of a read on Optane, and to the CPU time of an I/O",
-    source: "Whitaker et al., HotStorage 2023, as a survey cites it: mq-deadline and kyber add 0.5 to 0.9 us to the median, bfq up to \
-    2.5 us",
+    source: "Whitaker et al., HotStorage 2023, as a survey cites it: mq-deadline and kyber add 0.5 to 0.9 us to the median, bfq up to 2.5 us",
     story: STORY,
     device: DRIVE,
     host: None,
@@ -22,11 +21,12 @@ pub(super) const LOW_LATENCY: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "The drive's model has only its data sheet; kernel and CPU of the study are not known here. Published as 0.7 stands for 0.5 to 0.9 us; claimed are 0.35 us \
-                     around it, and for bfq 1 us around its most. Waking the kernel worker that dispatches takes 5 us here, far more \
-                     than the scheduler; the study fits submitters that dispatch themselves (`--submitter-dispatches`). Of the CPU \
-                     time, a measure of energy in the study, it is claimed that \
-                     bfq costs at least 1.1 times the others at depth.";
+const STORY: &str = "The drive's model has only its data sheet; kernel and CPU of the study are not known here. \
+                     Published as 0.7 stands for 0.5 to 0.9 us; claimed are 0.35 us around it, and for bfq 1 us around \
+                     its most. Waking the kernel worker that dispatches takes 5 us here, far more than the scheduler; \
+                     the study fits submitters that dispatch themselves (`--submitter-dispatches`). Of the CPU time, a \
+                     measure of energy in the study, it is claimed that bfq costs at least 1.1 times the others at \
+                     depth.";
 
 /// Cheapest first, as published.
 const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];

@@ -22,11 +22,11 @@ pub(super) const MAXIMA: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "All cells are predictions: neither device was fitted to a longest latency. Published are single extremes of two \
-                     hours; here they are means over three runs of half an hour (disk) and half a minute (SSD), so a factor of two is \
-                     claimed, or half of the difference to none's. 42.5 stands for 35 to 50 ms. Nothing in the model stops a disk for \
-                     seconds. cfq's longest wait on the SSD needs more than half a minute. Under kyber on the SSD a write waits while \
-                     the depth of writes falls.";
+const STORY: &str = "All cells are predictions: neither device was fitted to a longest latency. Published are single \
+                     extremes of two hours; here they are means over three runs of half an hour (disk) and half a \
+                     minute (SSD), so a factor of two is claimed, or half of the difference to none's. 42.5 stands for \
+                     35 to 50 ms. Nothing in the model stops a disk for seconds. cfq's longest wait on the SSD needs \
+                     more than half a minute. Under kyber on the SSD a write waits while the depth of writes falls.";
 
 /// The factor that is claimed of an extreme.
 const FACTOR: f64 = 2.0;

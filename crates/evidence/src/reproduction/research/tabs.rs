@@ -19,9 +19,11 @@ pub(in crate::reproduction) const TABS: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "40 requests of 4 KiB are outstanding, of which the share of the row are writes with FUA. A type's goal is what its job has alone \
-                     under none, times its share; fairness is the least part of its goal that a type has. The drive is that of the bundled load `fua-writer`, on which FUA writes that wait together are programmed together. Usually tabs measures by itself what \
-                     a type has alone.";
+const STORY: &str = "40 requests of 4 KiB are outstanding, of which the share of the row are writes with FUA. A type's \
+                     goal is what its job has alone under none, times its share; fairness is the least part of its \
+                     goal that a type has. The drive is that of the bundled load `fua-writer`, on which FUA writes \
+                     that wait together are programmed together. Usually tabs measures by itself what a type has \
+                     alone.";
 
 /// Requests outstanding.
 const DEPTH: u32 = 40;

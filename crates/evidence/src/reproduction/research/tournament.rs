@@ -8,8 +8,7 @@ use hoistway_experiment::{Comparison, Devices, Error, scenarios};
 
 pub(in crate::reproduction) const TOURNAMENT: Table = Table {
     name: "research-tournament",
-    title: "ten to eleven schedulers under the loads of the papers, on 1 to 10 cores, on a drive of low latency, on one that \
-    arbitrates and behind a transport",
+    title: "ten to eleven schedulers under the loads of the papers, on 1 to 10 cores, on a drive of low latency, on one that arbitrates and behind a transport",
     source: "none: the loads are those of vFair, TABS, CFFQ, HIOS, K2, blk-switch and MQFQ, and what tenants complain of",
     story: STORY,
     device: DRIVE,
@@ -20,16 +19,21 @@ pub(in crate::reproduction) const TOURNAMENT: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "Nothing is judged. What no kernel has is unverified: its rules were compared with none. Jain's index is that of bytes over what is due to each job: a share by weight or level, in the loads of TABS, HIOS, K2 and blk-switch the same part of what each job has alone under none; the worst share is that of the job furthest below it. Latencies are those of the job that waits. Throughput and CPU time \
-                     of an I/O are those of all jobs over none's. mqfq gives weights and levels their shares within \
-                     0.2 % at none's throughput, where bfq loses 41 %. Beside large writes of a noisy neighbour no scheduler shortens \
-                     the tail of reads, which is the flash's own. Where writes fill the drive (collection-deadline), kyber alone \
-                     keeps the p99.9 of reads below 5 ms, at 94 % of none's throughput. mq-deadline and bfq serve a real-time class \
-                     alone, at 4 to 16 % of none's throughput; k2 keeps 56 to 100 % of it. On ten cores kyber alone has none's \
-                     throughput. On Optane, where a kernel worker dispatches, every scheduler costs a quarter of the throughput or \
-                     more. On a drive that arbitrates, mqfq has exact shares at 91 % of none's throughput, d2fq keeps the throughput \
-                     with shares between equal and due. Behind a transport, blk-switch in mode 2 shortens the p99 of what is waited \
-                     for to a fifth at 85 % of none's throughput; mq-deadline and bfq do better for it, and leave the others 3 to 4 %.";
+const STORY: &str = "Nothing is judged. What no kernel has is unverified: its rules were compared with none. Jain's \
+                     index is that of bytes over what is due to each job: a share by weight or level, in the loads of \
+                     TABS, HIOS, K2 and blk-switch the same part of what each job has alone under none; the worst \
+                     share is that of the job furthest below it. Latencies are those of the job that waits. Throughput \
+                     and CPU time of an I/O are those of all jobs over none's. mqfq gives weights and levels their \
+                     shares within 0.2 % at none's throughput, where bfq loses 41 %. Beside large writes of a noisy \
+                     neighbour no scheduler shortens the tail of reads, which is the flash's own. Where writes fill \
+                     the drive (collection-deadline), kyber alone keeps the p99.9 of reads below 5 ms, at 94 % of \
+                     none's throughput. mq-deadline and bfq serve a real-time class alone, at 4 to 16 % of none's \
+                     throughput; k2 keeps 56 to 100 % of it. On ten cores kyber alone has none's throughput. On \
+                     Optane, where a kernel worker dispatches, every scheduler costs a quarter of the throughput or \
+                     more. On a drive that arbitrates, mqfq has exact shares at 91 % of none's throughput, d2fq keeps \
+                     the throughput with shares between equal and due. Behind a transport, blk-switch in mode 2 \
+                     shortens the p99 of what is waited for to a fifth at 85 % of none's throughput; mq-deadline and \
+                     bfq do better for it, and leave the others 3 to 4 %.";
 
 /// Those that run on any drive.
 const SCHEDULERS: [&str; 10] = ["none", "mq-deadline", "bfq", "kyber", "k2", "adios", "mqfq", "tabs", "vfair", "cffq"];
