@@ -88,6 +88,31 @@ fn reads_beside_any_writer_wait_for_steps_of_collection_and_not_for_programs() {
     }
 }
 
+/// A durable write waits until its data is in the flash. The collection that makes room for the next program comes behind it, and nothing waits
+/// for that while dies are idle.
+#[test]
+fn durable_random_writes_wait_for_their_program_and_not_for_collection() {
+    for preset in coarse() {
+        let Parameters::Flash(flash) = preset.parameters() else { unreachable!() };
+        for beside in [0, 1, 2] {
+            let durable = Process { fua: true, ..Process::random(1, 0) };
+            let mut processes = vec![durable; 1 + beside];
+            processes[0].sectors = 32;
+            let measured = run(&mut *preset.build(1), &processes, Nanos::from_millis(400), 1);
+            let mean_us = measured[0][1].mean_ms() * 1e3;
+            // Its own program, and one that a neighbour has just begun; or as many a second as all dies collect for.
+            let collected_us = flash.program_us * flash.random_write_amplification.unwrap() / f64::from(flash.dies);
+            let most_us = (2.2 * flash.program_us + 200.0).max(1.2 * processes.len() as f64 * collected_us);
+            assert!(
+                mean_us < most_us,
+                "{} beside {beside}: {mean_us} us, programs {} us",
+                preset.name,
+                flash.program_us
+            );
+        }
+    }
+}
+
 /// Nothing of the coarse model was taken from the calibrated one but how reads treat programs and collection: its figures are those
 /// of another measurement of the same model of drive.
 #[test]

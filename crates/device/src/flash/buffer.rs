@@ -60,6 +60,7 @@ struct Stall {
 /// A running program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct ProgramOperation {
+    /// When its data is in the flash; the die may go on with collection.
     ends: Instant,
     die: u32,
     /// Total suspension of the die's programs when `ends` was computed.

@@ -133,9 +133,9 @@ impl Dies {
         die.read_free_at
     }
 
-    /// Assigns a program to a die at `at`, of whose time a part is collection: returns the die and the end. `None` if all dies are busy and an idle one is
-    /// required. If a flush waits for the program and no die is idle, it takes its turn at the die that is free first, since reads
-    /// that keep coming might leave none idle.
+    /// Assigns a program to a die at `at`, and then the collection that makes room for the next one, which is a part of `time`. Returns
+    /// the die and when the data is in the flash, or `None` if all dies are busy and an idle one is required. If a flush waits for the
+    /// program and no die is idle, it takes its turn at the die that is free first, since reads that keep coming might leave none idle.
     pub(super) fn program(
         &mut self,
         at: Instant,
@@ -155,11 +155,12 @@ impl Dies {
         let die = &mut self.dies[number];
         die.assign(at, time);
         (die.program, die.collection) = (time, collection);
+        let programmed_at = Instant(die.free_at.0 - collection.0);
         if is_forced {
             // Reads that keep coming would hold up what a flush waits for, so they wait for the end of this program.
-            die.read_free_at = die.free_at;
+            die.read_free_at = programmed_at;
         }
-        Some((number as u32, die.free_at))
+        Some((number as u32, programmed_at))
     }
 
     /// Assigns a program to this die at `at`. Returns when it is done.

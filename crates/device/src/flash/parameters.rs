@@ -58,8 +58,8 @@ pub struct FlashParameters {
     /// interrupts only while less data waits for the flash than the buffer holds, and no program of a write that waits for its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program_suspend_us: Option<f64>,
-    /// The amplified part of a program is garbage collection, in steps of this time: a read that comes during a step waits for its end
-    /// before it interrupts the program. Without it reads interrupt that part at once, too.
+    /// The amplified part of a program is garbage collection. It follows the data, in steps of this time: a read that comes during a step
+    /// waits for its end before it interrupts the program. Without it reads interrupt that part at once, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collection_step_us: Option<f64>,
     /// Factor for the time of programs with randomly written data, because garbage collection writes, too. Without it,

@@ -1,6 +1,6 @@
 //! Doubts about loads whose results depend on an assumption of the model, or that never reached the device.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_answer::document::Run;
 use hoistway_device::{Parameters, Preset};
@@ -12,20 +12,25 @@ const AGE_LIMIT_FACTOR_MAX: f64 = 1.25;
 /// Returns a clause for each such limit of the model that the load crosses. With guests all I/O goes to one device.
 pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, runs: &[Run]) -> Vec<String> {
     let mut doubts = Vec::new();
+    // Disks of one model are named once.
+    let mut full_caches = BTreeMap::<String, u32>::new();
     for (file, preset) in (0..).zip(devices) {
         let users: Vec<&Process> =
             workload.processes.iter().filter(|process| in_guests || process.files.contains(&file)).collect();
-        let of_disk = [
-            sequential_run_doubt(&users, preset),
-            full_cache_doubt(&users, preset),
-            age_limit_doubt(&users, preset, runs),
-        ];
+        let of_disk = [sequential_run_doubt(&users, preset), age_limit_doubt(&users, preset, runs)];
+        if let Some((cache, outstanding)) = full_cache(&users, preset) {
+            let most = full_caches.entry(cache).or_default();
+            *most = outstanding.max(*most);
+        }
         for doubt in of_disk.into_iter().flatten() {
             if !doubts.contains(&doubt) {
                 doubts.push(doubt);
             }
         }
     }
+    let beyond_fit =
+        |(cache, most)| format!("{cache}, which was fitted with one read outstanding; here up to {most} are");
+    doubts.extend(full_caches.into_iter().map(beyond_fit));
     doubts.extend(page_cache_doubt(workload, runs));
     doubts
 }
@@ -49,19 +54,20 @@ fn sequential_run_doubt(users: &[&Process], preset: &Preset) -> Option<String> {
     })
 }
 
-/// Whether a disk has to choose between several reads and the writes for which its cache has no room.
-fn full_cache_doubt(users: &[&Process], preset: &Preset) -> Option<String> {
+/// What a disk does that has to choose between several reads and the writes for which its cache has no room, and how many reads it has.
+fn full_cache(users: &[&Process], preset: &Preset) -> Option<(String, u32)> {
     let Parameters::Hdd(parameters) = preset.parameters() else { return None };
     let turn_ms = parameters.write_cache.as_ref()?.read_waits_ms;
     let readers = || users.iter().filter(|process| reads(process));
     let outstanding: u32 = readers().map(|process| process.issue.depth).sum();
     let writers = names(users.iter().filter(|process| process.plan.modifies() && process.pace.think.is_none()));
     (outstanding > 1 && !writers.is_empty()).then(|| {
-        format!(
+        let cache = format!(
             "once its cache is full, the disk turns to the writes of {writers} for {turn_ms} ms after each read \
-             (hdd.write_cache.read_waits_ms of {}), which was fitted with one read outstanding; here up to {outstanding} are",
+             (hdd.write_cache.read_waits_ms of {})",
             preset.name
-        )
+        );
+        (cache, outstanding)
     })
 }
 
@@ -133,9 +139,11 @@ mod tests {
     use super::*;
     use crate::comparison::{Comparison, Load as Asked};
 
+    /// Each file of the job is a disk of this model.
     fn doubts_of(job: &str, device: &str) -> Vec<String> {
         let workload = JobFile::parse(job, "a.fio", &Environment::empty()).unwrap().load;
-        doubts(&workload, &[Preset::builtin(device).unwrap()], false, &[])
+        let devices = vec![Preset::builtin(device).unwrap(); workload.files.len()];
+        doubts(&workload, &devices, false, &[])
     }
 
     proptest! {
@@ -169,6 +177,15 @@ mod tests {
             let found = doubts_of(&job, if is_disk { "hdd" } else { "sata-ssd" });
             prop_assert_eq!(found.iter().any(|doubt| doubt.contains("read_waits_ms")), decides, "{} {:?}", job, found);
         }
+    }
+
+    #[test]
+    fn disks_of_one_model_are_one_doubt_with_the_most_reads_of_any() {
+        let job = "[global]\ndirect=1\nioengine=libaio\n[w]\nrw=randwrite\nfilename=/dev/sda:/dev/sdb\n\
+                   [a]\nrw=randread\niodepth=4\nfilename=/dev/sda\n[b]\nrw=randread\niodepth=6\nfilename=/dev/sdb\n";
+        let found = doubts_of(job, "hdd");
+        let caches: Vec<_> = found.iter().filter(|doubt| doubt.contains("read_waits_ms")).collect();
+        assert!(caches.len() == 1 && caches[0].ends_with("here up to 6 are"), "{found:?}");
     }
 
     #[test]
