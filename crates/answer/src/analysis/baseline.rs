@@ -1,4 +1,7 @@
-//! The baseline of each variant in a comparison.
+//! The baseline of each variant in a comparison: the variant of the same setup that its figures are compared with.
+//!
+//! Used by: `analysis`.
+//! Tests: `crates/answer/tests/document.rs`, `crates/experiment/tests/comparison.rs`, `crates/experiment/tests/variants.rs`.
 
 use super::{Variant, default_reference, find_by_scheduler};
 use crate::document::{DiskGroup, ResultsDocument};

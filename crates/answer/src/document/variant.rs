@@ -1,4 +1,7 @@
 //! Variants in the result document: the settings that distinguish runs of one scheduler.
+//!
+//! Used by: `analysis`, `verdict`; crates `experiment`, `render`.
+//! Tests: `crates/answer/tests/document.rs`, `crates/experiment/tests/variants.rs`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,7 @@
 //! Scores: how well a variant serves a party, as a logarithm. Summing over parties is proportional fairness: starving one never pays.
+//!
+//! Used by: `verdict`, `verdict::focus`, `verdict::shifts`, `verdict::setup_variants`.
+//! Tests: `crates/answer/tests/judgement.rs`, `crates/answer/tests/parties.rs`.
 
 use super::party::Party;
 use super::roles::{Role, roles};

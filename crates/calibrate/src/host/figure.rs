@@ -1,4 +1,4 @@
-//! A figure over the rounds of a measurement: median, minimum and maximum.
+//! A measured cost over the rounds of a measurement: median, minimum and maximum. All costs of `hoistway calibrate host` are such figures.
 
 /// The median, minimum and maximum of the rounds.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -20,15 +20,13 @@ pub(super) const CACHYOS: Table = Table {
 };
 
 const STORY: &str = "Nothing is judged, because no figures were published: the table shows what users of that \
-                     distribution can choose between. Each tier runs on a preset of its class: there is none of \
-                     generation 5, for which the fastest drive of generation 4 stands in, and all but the 980 PRO are \
-                     coarse models, not calibrated for mixed loads. Latencies are those of a process that reads 4 KiB \
-                     at depth 4 beside writes at random, 4 KiB by one process or 64 KiB by two. Kyber holds writes \
-                     back only while reads miss their target and writes keep theirs, so that both targets of a tier \
-                     matter: beside small writes the 0.5 ms of the high end cut the median of reads to a quarter, for \
-                     two thirds of the writes; beside large writes the tier of Optane loses what kyber's defaults \
-                     gain, because there writes miss 0.1 ms as well. The middle tier is kyber's default. On coarse \
-                     models of slow drives reads wait for programs, and no target helps.";
+                     distribution can choose between. Each tier runs on a preset of its class (generation 4 for \
+                     generation 5); all but the 980 PRO are coarse models, not calibrated for mixed loads. Latencies \
+                     are those of a process that reads 4 KiB at depth 4 beside writes at random, 4 KiB by one process \
+                     or 64 KiB by two. Beside small writes the 0.5 ms of the high end cut the median of reads to a \
+                     quarter, for two thirds of the writes; beside large writes the tier of Optane loses what kyber's \
+                     defaults gain. The middle tier is kyber's default. On coarse models of slow drives reads wait for \
+                     programs, and no target helps.";
 
 /// A tier of drives, with its settings.
 struct Tier {

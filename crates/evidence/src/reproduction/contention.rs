@@ -37,16 +37,13 @@ pub(super) const AXBOE: Table = Table {
     source: "Jens Axboe, January 2024 (ICPE 2024 slides): null_blk with one hardware queue, 16 cores with 32 threads",
     story: "The device is the null block device that completes a command at once, on the CPU that sent it. Expensive \
             merges are off, as published. The host (`crates/evidence/published/hosts/axboe.toml`) is derived from two \
-            published rates: that of one process, and that before the patches, which is therefore calibration. The \
-            patches are the published ones, single-dispatcher and insertion-buckets; of the first alone a prototype's \
-            rate was published. Claimed is that the gain is within 40 % of the published one. With the third version, \
-            five days later, single-dispatcher, try-merge and pending-lists (published: 2867 thousand I/Os per second \
-            instead of 879, with expensive merges on), the number of cache lines was chosen that a request from \
-            another CPU's pending list comes with, two; so it is calibration, too. Missed is the share of the lock: \
-            the CPUs that do not dispatch contend for the lock of their merges, one for each I/O, so that they spin \
-            for most of the half of the time in which CPUs are busy at all; in the published runs 10 % of the CPU time \
-            was busy with the second version. For the same reason buckets add little to the single dispatcher here (3 \
-            %; published: 14). The row of the NVMe drive is left out, since no preset is as fast as that drive.",
+            published rates: that of one process, and that before the patches (calibration). The patches are \
+            single-dispatcher and insertion-buckets; of the first alone a prototype's rate was published. Claimed is \
+            that the gain is within 40 % of the published one. The third version, single-dispatcher, try-merge and \
+            pending-lists, is calibration, too: two cache lines of a request from another CPU's pending list were \
+            chosen with it. Missed is the share of the lock: CPUs that do not dispatch contend for the lock of their \
+            merges. For the same reason buckets add little to the single dispatcher (3 %; published: 14). No preset is \
+            as fast as the NVMe drive.",
     device: "null",
     host: Some(HOST),
     unknowns: &[Unknown("host.switch_ns"), Unknown("host.sections_ns.mq-deadline"), Unknown("host.handover_ns")],

@@ -15,16 +15,13 @@ pub(super) const KARA: Table = Table {
     name: "kara-dbench",
     title: "clients of a file server over a RAID card with 64 hardware queues, under bfq: ratios of times",
     source: "Jan Kara, December 2020 (patch against 5.10-rc6): dbench on XFS, a RAID card with 64 hardware queues, one rotating disk",
-    story: "Only ratios of times are compared, since the load is not dbench over XFS: it is the bundled load \
-            file-server, made from counts of what dbench replays, over a simplified page cache with a journal. Stock \
-            is Linux 5.10 and patched is 5.12, whose block layer and bfq differ here only in this patch; the single \
+    story: "Only ratios of times are compared, since the load is the bundled file-server, made from counts of what \
+            dbench replays, over a simplified page cache with a journal. Stock is Linux 5.10, patched 5.12; the single \
             queue is 5.10 with one hardware queue. The disk, the card's cache, the host's 64 CPUs and its memory are \
             assumed, and nothing is calibrated. Half of the effect of the patch is claimed, and missed: patched, stock \
-            and the single queue are alike. With 4 or 16 clients one run may take twice as long as another, in all \
-            three alike. A disk with 64 queues and no card, none or a larger cache, and commands that overtake each \
-            other made no difference of that kind, so neither the order of commands nor the lock explains the \
+            and the single queue are alike. Neither the order of commands, the cache nor the lock explains the \
             published 12 to 41 %. What seems to be missing lies in the file system (XFS writes its log from other \
-            processes, for which bfq waits) and in the host (waking 64 CPUs on several sockets).",
+            processes, for which bfq waits) and in the host (waking 64 CPUs).",
     device: "raid-64-queues",
     host: None,
     unknowns: &[Unknown("raid.command_us"), Unknown("shape.queue_depth")],

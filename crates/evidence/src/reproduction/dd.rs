@@ -19,12 +19,10 @@ pub(super) const DD: Table = Table {
     title: "32 processes that write 10 MiB each under cfq: how far apart they end",
     source: "openSUSE Leap 42.2, tuning guide: Linux 4.4, a hard disk that is not described",
     story: "The guide does not print the script; synchronous writes of 64 KiB are assumed. Only the spread is \
-            compared, and nothing is claimed that holds with the other setting, too. The disk is the class laptop-hdd, \
-            because the published processes wrote 65 to 80 MB/s together. Its write cache has room for 1 MB, as if it \
-            were nearly full when they begin: with room for 10 MiB the first process ends before cfq has anything to \
-            decide. With low_latency=1 one process is the exception, the first: it begins alone, gets a slice of 100 \
-            ms, as cfq gives it to a lone process, and has then written most of its file. All others end within 15 % \
-            of each other. In the published run the first process took 2.6 s.",
+            compared. The disk is the class laptop-hdd, because the published processes wrote 65 to 80 MB/s together. \
+            Its write cache has room for 1 MB, as if it were nearly full. With low_latency=1 the first process begins \
+            alone, gets a slice of 100 ms, and has then written most of its file (published: 2.6 s); all others end \
+            within 15 % of each other.",
     device: DISK,
     host: None,
     unknowns: &[Unknown("hdd.outer_mb_per_s"), Unknown("hdd.cache_access_us")],

@@ -107,9 +107,8 @@ pub(super) const SSD: Table = Table {
     source: "habr, 2017: Intel DC S3520 1.6 TB, Linux 4.12, 12 CPUs, 2 h for each scheduler",
     story: "Figures are medians over the processes of a job, as published. The device is calibrated on the row none, \
             except for its round trip of writes at depth 1, which no row of none shows. That was derived from kyber's \
-            total, so the rate of kyber's writers is calibration, too. The kyber of Linux 4.12 reduces its write depth \
-            by a step at each stall of the drive until it is 1. kyber's figures leave out the first 240 s and cover \
-            the 160 s that follow.",
+            total, so the rate of kyber's writers is calibration, too. kyber's figures cover the 160 s after the first 240 s, in \
+            which its write depth falls to 1.",
     device: SSD_ARTICLE.device,
     host: None,
     unknowns: &[
@@ -128,12 +127,10 @@ pub(super) const NVME: Table = Table {
     name: "habr-nvme",
     title: "four schedulers on an NVMe SSD: ten writers and two processes of 20 % reads, iodepth 8",
     source: "habr, 2017: Micron 9100 1.6 TB, Linux 4.12, 12 CPUs, 2 h for each scheduler",
-    story: "Figures are medians over the processes of a job, as published. The device is calibrated on the row none. \
-            Its round trip of writes at depth 1 was derived from kyber's total, minus the time that the host takes, so \
-            the rate of kyber's writers is calibration, too. kyber's figures leave out the first 60 s, in which its \
-            write depth falls to 1, and cover the next 30 s. The drive has a hardware queue for each of the host's 12 \
-            CPUs. The mixed processes do 12 % more writes than the writers, in the published runs 9 % fewer: those of \
-            their submissions that follow the completion of a read find a token that is on its way to other queues.",
+    story: "Figures are medians over the processes of a job, as published. The device is calibrated on the row none, \
+            its round trip of writes at depth 1 on kyber's total, so the rate of kyber's writers is calibration, too. \
+            kyber's figures cover 30 s after the first 60 s. The mixed processes do 12 % more writes than the writers, \
+            in the published runs 9 % fewer.",
     device: NVME_ARTICLE.device,
     host: None,
     unknowns: &[
@@ -153,8 +150,8 @@ pub(super) const HDD: Table = Table {
     source: "habr, 2017: HGST 8 TB, Linux 4.13, 24 CPUs, 2 h for each scheduler",
     story: "The device is calibrated on the row none. Writes that wait for the drive's cache count as waiting until 1 \
             ms after the last one got in. That decides the row of kyber, which has one write in flight. Of single \
-            figures under bfq nothing is claimed, since chance decides which process it waits for, and single runs of \
-            two hours differ; but the article finds that it moves most data, and here it moves least.",
+            figures under bfq nothing is claimed, since single runs of two hours differ; but the article finds that it \
+            moves most data, and here it moves least.",
     device: HDD_ARTICLE.device,
     host: None,
     unknowns: &[

@@ -72,7 +72,7 @@ pub(super) const DEPTH: Table = Table {
             and the host are calibrated on measurements of none on this host, so the rows of none are not judged. \
             Errors include that of none at the same load, up to 15 %; where a published figure is within 10 % of \
             none's, nothing is claimed. The CPU time of each scheduler is calibrated on one saturated core at iodepth \
-            128: the cells of that row are marked as calibration, and the others follow from it.",
+            128.",
     device: DRIVE,
     host: None,
     unknowns: UNKNOWNS,
@@ -86,7 +86,7 @@ pub(super) const ONE_CORE: Table = Table {
     title: "p99 of processes of iodepth 1 on one core",
     source: SOURCE,
     story: "Judged as icpe24-heatmap-a, but the load on which the CPU time of schedulers is calibrated is not in this \
-            heatmap. How waiting for a turn on a CPU counts was corrected while looking at this heatmap.",
+            heatmap. How waiting for a turn on a CPU counts was chosen while looking at this heatmap.",
     device: DRIVE,
     host: None,
     unknowns: UNKNOWNS,
@@ -99,9 +99,9 @@ pub(super) const TEN_CORES: Table = Table {
     name: "icpe24-heatmap-c",
     title: "p99 of processes of iodepth 1 on ten cores",
     source: SOURCE,
-    story: "Judged as icpe24-heatmap-b. The work that is done outside a lock was corrected while looking at this \
-            heatmap. Under mq-deadline, 128 and 256 processes are limited by the drive in the published runs, but here \
-            by the lock. The hand-overs were fitted to rates of processes at iodepth 128: docs/internals/host.md.",
+    story: "Judged as icpe24-heatmap-b. The work outside a lock was chosen while looking at this heatmap. Under \
+            mq-deadline, 128 and 256 processes are limited by the drive in the published runs, but here by the lock. \
+            The hand-overs were fitted to rates of processes at iodepth 128: docs/internals/host.md.",
     device: DRIVE,
     host: None,
     unknowns: &[

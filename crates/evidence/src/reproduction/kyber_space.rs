@@ -14,9 +14,9 @@ pub(super) const KYBER_SPACE: Table = Table {
     name: "kyber-space",
     title: "a reader and a writer of 4 KiB under kyber's targets from 20 us to 100 ms",
     source: "HotCloudPerf 2024 data set: Samsung 980 PRO 1 TB, Linux 6.3.8, means of up to five runs of six minutes",
-    story: "Nothing was fitted to any of these rows. A figure is the factor between the simulated and the published one, the larger over \
-            the smaller: the median over the settings of kyber's targets that judge, half of those published here, by a hash of their names. Nothing is claimed where the \
-            figures of none are as near.",
+    story: "Nothing was fitted to any of these rows. A figure is the median factor between simulated and published \
+            figures over the half of the settings of kyber's targets that judge. Nothing is claimed where the figures \
+            of none are as near.",
     device: DRIVE,
     host: None,
     unknowns: &[Unknown("flash.holds_write_kib"), Unknown("flash.collection.step_us")],

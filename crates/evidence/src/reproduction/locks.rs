@@ -23,12 +23,11 @@ pub(super) const LOCKS: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "What a hand-over of a lock costs, alone and for each CPU that waits, was fitted to the two rates of \
-                     mq-deadline. All else is a prediction. The share is that of all CPU time: under the locks of schedulers, and waiting for them. \
-                     Kyber's is published for ten processes as 14.7 %, by samples in lock functions; claimed is a factor of two. Of \
-                     the others the slides say that mq-deadline and bfq spend a large share on locks (claimed: at least 30 % with ten \
-                     processes on one drive), and less with eight drives (claimed: at most 0.8 of that). Here the drive limits ten \
-                     processes under kyber, so that spinning CPUs take the time in which others of theirs would sleep.";
+const STORY: &str = "What a hand-over of a lock costs, alone and for each CPU that waits, was fitted to the two rates \
+                     of mq-deadline. All else is a prediction. The share is that of all CPU time, waiting included. \
+                     Kyber's is published for ten processes as 14.7 %; claimed is a factor of two. The slides say that \
+                     mq-deadline and bfq spend a large share on locks (claimed: at least 30 % with ten processes on \
+                     one drive), and less with eight drives (claimed: at most 0.8 of that).";
 
 /// The rates of mq-deadline with so many processes, thousand I/Os per second (figure 7).
 const RATES: [(u32, f64); 2] = [(3, 569.0), (10, 470.0)];

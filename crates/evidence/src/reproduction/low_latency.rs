@@ -21,13 +21,12 @@ pub(super) const LOW_LATENCY: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "The drive's model has only its data sheet, and the host is the built-in server: kernel and CPU of \
-                     the study are not known here. Published as 0.7 stands for 0.5 to 0.9 us; claimed are 0.35 us \
-                     around it, and for bfq 1 us around its most. A kernel worker dispatches what a process inserts \
-                     into a scheduler without a plug, and waking that worker takes 5 us here, far more than the \
-                     scheduler; what the study measured fits submitters that dispatch themselves \
-                     (`--submitter-dispatches`). Of the CPU time, a measure of energy in the study, it is claimed that \
-                     bfq costs at least 1.1 times the others at depth.";
+const STORY: &str = "The drive's model has only its data sheet; kernel and CPU of the study are not known here. \
+                     Published as 0.7 stands for 0.5 to 0.9 us; claimed are 0.35 us around it, and for bfq 1 us around \
+                     its most. Waking the kernel worker that dispatches takes 5 us here, far more than the scheduler; \
+                     the study fits submitters that dispatch themselves (`--submitter-dispatches`). Of the CPU time, a \
+                     measure of energy in the study, it is claimed that bfq costs at least 1.1 times the others at \
+                     depth.";
 
 /// Cheapest first, as published.
 const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];

@@ -23,11 +23,9 @@ pub(super) const MAXIMA: Table = Table {
 };
 
 const STORY: &str = "All cells are predictions: neither device was fitted to a longest latency. Published are single \
-                     extremes of two hours; here they are means over three runs of half an hour on the disk and of \
-                     half a minute on the SSD, so that a factor of two is claimed, or less where half of the \
-                     difference to none's would be missed by it. The 35 to 50 ms of four schedulers on the SSD stand \
-                     for 42.5. The bursts of the single queue's schedulers on the disk are missed: nothing in the \
-                     model stops a disk for seconds. Under cfq on the SSD the longest wait is a rare event that needs \
+                     extremes of two hours; here they are means over three runs of half an hour (disk) and half a \
+                     minute (SSD), so a factor of two is claimed, or half of the difference to none's. 42.5 stands for \
+                     35 to 50 ms. Nothing in the model stops a disk for seconds. cfq's longest wait on the SSD needs \
                      more than half a minute. Under kyber on the SSD a write waits while the depth of writes falls.";
 
 /// The factor that is claimed of an extreme.

@@ -51,9 +51,8 @@ const LIMITS_AND_STEPS: &[(Unknown, f64)] = &[
 ];
 
 const STORY: &str = "The write side of the drive was fitted to the rows with 1, 4 and 16 writers over eight drives, to \
-                     the reader at iodepth 1 here and to the process that mixes reads and writes; the reader at \
-                     iodepth 128 is a prediction. The model is described in docs/internals/devices.md. The reader at \
-                     iodepth 128 is too fast here.";
+                     the reader at iodepth 1 here and to the process that mixes reads and writes \
+                     (docs/internals/devices.md). The reader at iodepth 128, a prediction, is too fast.";
 
 /// A published row: one direction of a load.
 #[derive(Deserialize)]

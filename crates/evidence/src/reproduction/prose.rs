@@ -29,18 +29,12 @@ pub(super) const INTERFERENCE: Table = Table {
     title: "only bfq and kyber bound the p99 of a reader beside many writers",
     source: "ICPE 2024 slides: eight Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores; figures 11c and 11d",
     story: "Figures are the p99 of a reader at iodepth 1 beside 8 and 16 writers at iodepth 128, divided by the worse \
-            of bfq's and kyber's. Beside 16 writers half of the published effect is claimed; for 8 no figures are \
-            public, and at least 3 is claimed. One of the eight drives is slower than the others, as in the study. \
-            Here all processes belong to one fio; in the study each was a fio of its own, and they did not begin at \
-            the same moment. Under bfq that matters, since processes that begin within 180 ms of each other share a \
-            queue. Where no queue is merged with another, writes on two drives are four fifths of those with \
-            low_latency=0. Writes of 32 KiB and more are never seeky on flash (BFQ-64). A process that waits for \
-            another drive leaves its queue on this one empty, has had less than 7,000 sectors per second, and is taken \
-            for soft real time (BFQ-92, BFQ-95). So this drive is reserved for the process's empty queue (BFQ-74), and \
-            for 20 ms if the process does not come (BFQ-77); that slows all others down, and makes them look like soft \
-            real time in turn. This does not happen with one drive, with writes of 28 KiB, with low_latency=0, or by \
-            the rules of 4.19 and 5.10; it does with two drives, or by the rules of 5.4. Nor does a kernel show it \
-            that was recorded with one drive.",
+            of bfq's and kyber's. For 8 writers no figures are public, and at least 3 is claimed. One of the eight \
+            drives is slower than the others. Here all processes belong to one fio; in the study each was a fio of its \
+            own, which matters under bfq, since processes that begin within 180 ms of each other share a queue. On two \
+            drives a process that waits for the other one leaves its queue empty and is taken for soft real time \
+            (BFQ-64, BFQ-74, BFQ-77, BFQ-92, BFQ-95), so writes are four fifths of those with low_latency=0; not with \
+            one drive, writes of 28 KiB, or by the rules of 4.19 and 5.10.",
     device: DRIVE,
     host: None,
     unknowns: &[Unknown("shape.hw_queues"), Unknown("flash.fetches_commands"), Unknown("flash.buffer_kib")],
@@ -53,10 +47,9 @@ pub(super) const DEEP_READER: Table = Table {
     name: "icpe24-deep-reader",
     title: "bfq and kyber keep more of the rate of a reader at iodepth 128 beside writers of 64 KiB",
     source: "ICPE 2024 slides: eight Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores; figure 12b",
-    story: "Figures are IOPS of a reader of 4 KiB at iodepth 128 beside 4 and 16 writers of 64 KiB, divided by the better of none's \
-            and mq-deadline's. Half of the published effect is claimed. Nothing is claimed of the rows of none: the model was \
-            fitted to rows of none with such writers, and beside four of them the reader is disturbed far too little. All processes belong to one fio and begin together, as in \
-            the table icpe24-interference.",
+    story: "Figures are IOPS of a reader of 4 KiB at iodepth 128 beside 4 and 16 writers of 64 KiB, divided by the \
+            better of none's and mq-deadline's. Half of the published effect is claimed. The model was fitted to rows \
+            of none with such writers; beside four of them the reader is disturbed far too little.",
     device: DRIVE,
     host: None,
     unknowns: &[Unknown("flash.fetches_commands"), Unknown("flash.buffer_kib")],

@@ -22,10 +22,10 @@ pub(super) const THROUGHPUT: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "The CPU time of each scheduler is calibrated with one process on one drive, so these cells are no evidence. With eight drives \
-                     one process is a prediction. Of more processes the slides have curves and no numbers: claimed is their order with ten \
-                     processes, kyber, mq-deadline, bfq, 5 % apart. That more drives carry more holds for none as well. Beside five and more processes one drive is the limit of none and kyber, and with eight \
-                     drives nothing but the CPUs is: so bfq's part of none's throughput is smaller there, though its IOPS are higher.";
+const STORY: &str = "The CPU time of each scheduler is calibrated with one process on one drive; with eight drives one \
+                     process is a prediction. Of more processes the slides have curves and no numbers: claimed is \
+                     their order with ten processes, kyber, mq-deadline, bfq, 5 % apart. That more drives carry more \
+                     holds for none as well.";
 
 const JOB: &str = include_str!("../../published/jobs/icpe24-tapp-scalability.fio");
 

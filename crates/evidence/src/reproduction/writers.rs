@@ -18,10 +18,9 @@ pub(super) const WRITERS: Table = Table {
              writers of 4 and 64 KiB) and 12b (reader at iodepth 128 beside writers of 64 KiB)",
     story: "Three numbers of the drive were chosen with the fitted half of these rows: the writes that it holds, the \
             unit of large writes and the length of a step of collection. Half of the rows, by a hash of figure, \
-            scheduler and number of writers, are fitted (calibration) and the others judge. Those under none had been \
-            used for an earlier fit of the preset, too. Fitted rows of bfq were left out of the search, since all \
-            processes of this fio begin together, as they did not in the study, so that bfq gives them one queue. \
-            Beside one writer of 4 KiB the published median of 22 us is less than a read of flash takes.",
+            scheduler and number of writers, are fitted (calibration) and the others judge. Fitted rows of bfq were \
+            left out of the search, since all processes of this fio begin together, so that bfq gives them one queue. \
+            The published median of 22 us beside one writer of 4 KiB is less than a read of flash takes.",
     device: DRIVE,
     host: None,
     unknowns: &[Unknown("flash.holds_write_kib"), Unknown("flash.collection.step_us")],

@@ -1,4 +1,4 @@
-//! The sidecar `NAME.host.json`: facts about the host that blktrace files do not contain (RP26).
+//! The sidecar `NAME.host.json`: facts about the host that blktrace files do not contain (RP26 in docs/recordings.md).
 
 use std::collections::BTreeMap;
 

@@ -1,3 +1,5 @@
+//! What both ways of sharing have in common, and what a meter sees of a lock.
+
 use std::cell::RefCell;
 
 use super::*;

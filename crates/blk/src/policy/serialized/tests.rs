@@ -1,3 +1,5 @@
+//! What reaches a policy through its lock, in which order, and what waits for the next holder.
+
 use std::cell::Cell;
 use std::collections::VecDeque;
 

@@ -1,3 +1,5 @@
+//! The order in which noop dispatches, and its replay of recordings.
+
 use super::*;
 use crate::policy::{RequestedActions, Requests};
 

@@ -1,3 +1,5 @@
+//! When data is programmed, and when it leaves the write buffer.
+
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::Sector;
 

@@ -1,3 +1,5 @@
+//! Positions and transfer rates from zone to zone.
+
 use super::*;
 use crate::preset::{Parameters, Preset};
 

@@ -1,3 +1,5 @@
+//! Times of seeks and head switches, and the nearest of several places.
+
 use super::*;
 use crate::preset::{Parameters, Preset};
 use crate::random::Random;

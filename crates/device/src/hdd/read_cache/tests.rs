@@ -1,3 +1,5 @@
+//! What stays cached, and how far the head reads ahead.
+
 use hoistway_blk::ground::Nanos;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The slices find the place that a scan of all places finds, and examine few.
+
 use super::*;
 use crate::hdd::HddParameters;
 use crate::preset::{Parameters, Preset};

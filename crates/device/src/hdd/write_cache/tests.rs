@@ -1,3 +1,5 @@
+//! Admission, flushes, and the indexes beside a scan of every extent.
+
 use super::*;
 use crate::hdd::geometry::Geometry;
 use crate::preset::{Parameters, Preset};

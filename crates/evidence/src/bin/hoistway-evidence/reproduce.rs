@@ -155,7 +155,10 @@ fn as_matrix(cells: &[Cell]) -> Option<Vec<Vec<String>>> {
 }
 
 /// A Markdown page shows all cells of tables with at most this many.
-const CELLS_SHOWN: usize = 12;
+const CELLS_SHOWN: usize = 6;
+
+/// Of longer tables, a Markdown page shows at most this many missed cells.
+const MISSED_SHOWN: usize = 12;
 
 const HEAD: [&str; 6] = ["", "", "here", "published", "error", ""];
 
@@ -192,7 +195,7 @@ fn figure(value: f64) -> String {
 
 fn summary(cells: &Reproduced) -> String {
     let [holding, judged, calibrated] = cells.counts();
-    format!("What is claimed holds in {holding} of {judged} judged cells; {calibrated} were used for calibration.")
+    format!("{holding} of {judged} claims hold; {calibrated} cells are calibration.")
 }
 
 /// One row per changed unmeasured parameter: the change, and its effect.
@@ -268,6 +271,26 @@ fn cells_as_csv(tables: &[&Table], reproduced: &[Reproduced]) -> Result<String> 
     Ok(String::from_utf8(writer.into_inner()?)?)
 }
 
+/// The missed cells that are farthest off, in their order in the table.
+fn worst_missed(cells: &[Cell]) -> Vec<&Cell> {
+    let missed = cells.iter().filter(|cell| cell.holds == Some(false));
+    let off_by = |cell: &Cell| cell.error.map_or(0.0, |error| (1.0 + error).ln().abs());
+    let mut ranked: Vec<(usize, &Cell)> = missed.enumerate().collect();
+    ranked.sort_by(|(_, one), (_, other)| off_by(other).total_cmp(&off_by(one)));
+    ranked.truncate(MISSED_SHOWN);
+    ranked.sort_by_key(|(place, _)| *place);
+    ranked.into_iter().map(|(_, cell)| cell).collect()
+}
+
+/// The texts of a cell, with percentages as narrow as in the tables of comparisons.
+fn markdown_texts(cell: &Cell) -> [String; 6] {
+    let mut texts = texts(cell);
+    for column in [2, 4, 5] {
+        texts[column] = texts[column].replace(" %", "%");
+    }
+    texts
+}
+
 fn render_markdown(table: &Table, cells: &Reproduced) -> String {
     let mut text = format!("## {}\n\n{}.\n\nSource: {}.\n\n", table.name, table.title, table.source);
     let is_long = cells.cells.len() > CELLS_SHOWN;
@@ -284,16 +307,19 @@ fn render_markdown(table: &Table, cells: &Reproduced) -> String {
         }
         return text + &format!("\n{}\n\n", table.story);
     }
-    let shown: Vec<&Cell> = cells.cells.iter().filter(|cell| !is_long || cell.holds == Some(false)).collect();
+    let shown = if is_long { worst_missed(&cells.cells) } else { cells.cells.iter().collect() };
     if !shown.is_empty() {
         text += "| row | column | here | published | error | |\n| --- | --- | ---: | ---: | ---: | --- |\n";
-        shown.iter().for_each(|cell| text += &format!("| {} |\n", texts(cell).join(" | ")));
+        shown.iter().for_each(|cell| text += &format!("| {} |\n", markdown_texts(cell).join(" | ")));
         text.push('\n');
     }
-    if is_long && shown.is_empty() {
-        text += &format!("None of {} cells is missed. ", cells.cells.len());
-    } else if is_long {
-        text += &format!("Of {} cells only those are shown that are missed. ", cells.cells.len());
+    if is_long {
+        let missed = cells.cells.iter().filter(|cell| cell.holds == Some(false)).count();
+        text += &match missed {
+            0 => format!("None of {} cells is missed. ", cells.cells.len()),
+            1..=MISSED_SHOWN => format!("Of {} cells the missed are shown. ", cells.cells.len()),
+            _ => format!("Of {} cells the worst {MISSED_SHOWN} of {missed} missed are shown. ", cells.cells.len()),
+        };
     }
     text += &format!("{} {}\n\n", summary(cells), table.story);
     if !cells.sensitivity.is_empty() {

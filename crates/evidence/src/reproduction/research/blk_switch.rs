@@ -21,8 +21,7 @@ pub(in crate::reproduction) const BLK_SWITCH: Table = Table {
 };
 
 const STORY: &str = "The costs of the transport are assumed, so that only ratios mean something. Half of the published effects is \
-                     required. Not here: how many requests are steered, which no result has, and a local drive without a transport, where \
-                     blk-switch is refused.";
+                     required.";
 
 /// The device behind a transport.
 const DEVICE: &str = "nvme-over-tcp";

@@ -19,12 +19,11 @@ pub(in crate::reproduction) const D2FQ: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "The drive is a class of drives with assumed numbers. Under none a deep flow gets less than its depth: a hardware queue has 256 \
-                     tags, and the drive takes one command of each queue in turn. Of CPU time nothing is claimed, because the simulator charges locks alone: d2fq's look-ups of flows, and the \
-                     words that CPUs share under d2fq and mqfq, cost nothing here. A flow of weight 8 leads by the default threshold after 20 reads of 4 KiB, fewer than its depth of 64, and is \
-                     then sent low itself: its share ends at 3 : 1 under any ratio, and adaptation brings 8 : 1 only with a larger threshold. A \
-                     process at depth 1 probably waits for the dies, behind the arbitration. Not here: weights that come and go with the \
-                     adaptation on.";
+const STORY: &str = "The drive is a class of drives with assumed numbers. Under none a deep flow gets less than its \
+                     depth: the drive takes one command of each queue in turn. Of CPU time nothing is claimed, because \
+                     the simulator charges locks alone. A flow of weight 8 leads by the default threshold after 20 \
+                     reads of 4 KiB, fewer than its depth of 64: its share ends at 3 : 1, and adaptation brings 8 : 1 \
+                     only with a larger threshold. A process at depth 1 probably waits for the dies.";
 
 const DEVICE: &str = "nvme-wrr";
 

@@ -21,16 +21,12 @@ pub(in crate::reproduction) const K2: Table = Table {
 };
 
 const STORY: &str = "The drive of the paper is not known here; this one is a coarse model of a drive of that time. \
-                     Half of the published effect is required, since models differ. What is confirmed: writes beside \
-                     writes; that beyond the drive's parallelism the real-time tail grows by 1 / IOPS for each place; \
-                     that lower levels starve. What is not: reads beside reads gain only a factor of two, because \
-                     under none they wait behind 97 requests in a queue that this model serves in order, which is 0.26 \
-                     ms of work. If the background writes, the tail is one program or pause of the flash, which no \
-                     limit on requests shortens; bfq does better there because it gives the drive to the real-time \
-                     process alone, and nothing to the background. The share of the throughput that is left with 8 \
-                     requests in flight tells how many dies a drive has: this one needs 40 requests. Compared with \
-                     none with as many tags k2 is 4 % faster: it dispatches the next request at once, whereas a tag \
-                     first wakes a process.";
+                     Half of the published effect is required, since models differ. Confirmed: writes beside writes; \
+                     that beyond the drive's parallelism the real-time tail grows by 1 / IOPS for each place; that \
+                     lower levels starve. Reads beside reads gain only a factor of two, because under none they wait \
+                     behind 97 requests that this model serves in order. If the background writes, the tail is one \
+                     program or pause of the flash, which no limit on requests shortens; bfq does better there because \
+                     it gives the background nothing. This drive needs 40 requests for its throughput.";
 
 const BOUNDS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 /// Maximum factor by which the background may lose throughput compared with none.

@@ -21,9 +21,8 @@ pub(in crate::reproduction) const MQFQ: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "A flow at depth 8, or of small requests at depth 64, has all of them in the 64 slots and nothing that waits, so that the \
-                     rest goes to the other flow, as it must where no slot is to stay empty: with slots=8 it has its half. From two cores on the \
-                     drive is the limit, for bfq as well, so that the factor to bfq cannot show.";
+const STORY: &str = "A flow at depth 8, or of small requests at depth 64, has all of them in the 64 slots, so the rest goes to the \
+                     other flow: with slots=8 it has its half. From two cores on the drive is the limit, for bfq as well.";
 
 const CPUS: u16 = 16;
 

@@ -19,11 +19,11 @@ pub(in crate::reproduction) const TABS: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "40 requests of 4 KiB are outstanding, of which the share of the row are writes with FUA. A type's goal is what its job has alone \
-                     under none, times its share; fairness is the least part of its goal that a type has. On this drive FUA writes that wait \
-                     together are programmed together, so that what they have alone grows with their depth: with goals made from 40 of each type \
-                     alone both could not be met. The drive is that of the bundled load `fua-writer`. Usually tabs measures by itself what \
-                     a type has alone.";
+const STORY: &str = "40 requests of 4 KiB are outstanding, of which the share of the row are writes with FUA. A type's \
+                     goal is what its job has alone under none, times its share; fairness is the least part of its \
+                     goal that a type has. The drive is that of the bundled load `fua-writer`, on which FUA writes \
+                     that wait together are programmed together. Usually tabs measures by itself what a type has \
+                     alone.";
 
 /// Requests outstanding.
 const DEPTH: u32 = 40;

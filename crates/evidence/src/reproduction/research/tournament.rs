@@ -20,24 +20,19 @@ pub(in crate::reproduction) const TOURNAMENT: Table = Table {
 };
 
 const STORY: &str = "Nothing is judged. What no kernel has is unverified: its rules were compared with none. Jain's \
-                     index is that of bytes over what is due to each job: 1 if each has its share, 1/n if one of n has \
-                     everything; the worst share is that of the job that is furthest below what is due to it. Due is a \
-                     share by weight or level; in the loads of TABS, HIOS, K2 and blk-switch the same part of what \
-                     each job has alone under none. Latencies are those of the job that waits. Throughput and CPU time \
-                     of an I/O are those of all jobs over none's. mqfq gives weights and levels their shares within \
-                     0.2 % at none's throughput, where bfq loses 41 %. Beside large writes of a noisy neighbour no \
-                     scheduler shortens the tail of reads, which is the flash's own; bfq, which lets the drive idle, \
-                     gives each of the two half of a fifth of none's throughput. Where writes fill the drive so that \
-                     reads wait outside (collection-deadline), kyber alone keeps the p99.9 of reads below 5 ms, at 94 \
-                     % of none's throughput; under k2 and adios reads wait longer than under none. Writes with FUA, \
-                     which adios dispatches first, fill its window, and hardly a read goes. mq-deadline and bfq serve \
-                     a real-time class alone, at 4 to 16 % of none's throughput; k2 keeps 56 to 100 % of it, and \
-                     beside large reads shortens the p99 to a third. On ten cores kyber alone has none's throughput; \
-                     mqfq has as much as 64 slots allow, k2 as much as 32 requests. On Optane, where every scheduler \
-                     has its requests dispatched by a kernel worker, each costs a quarter of the throughput or more. \
-                     On a drive that arbitrates, d2fq takes no throughput for it, but shares stay between equal and \
-                     due; mqfq has them exactly, at 91 % of none's throughput. Behind a transport, blk-switch in mode \
-                     2 shortens the p99 of what is waited for to a fifth at 85 % of none's throughput; mq-deadline and \
+                     index is that of bytes over what is due to each job: a share by weight or level, in the loads of \
+                     TABS, HIOS, K2 and blk-switch the same part of what each job has alone under none; the worst \
+                     share is that of the job furthest below it. Latencies are those of the job that waits. Throughput \
+                     and CPU time of an I/O are those of all jobs over none's. mqfq gives weights and levels their \
+                     shares within 0.2 % at none's throughput, where bfq loses 41 %. Beside large writes of a noisy \
+                     neighbour no scheduler shortens the tail of reads, which is the flash's own. Where writes fill \
+                     the drive (collection-deadline), kyber alone keeps the p99.9 of reads below 5 ms, at 94 % of \
+                     none's throughput. mq-deadline and bfq serve a real-time class alone, at 4 to 16 % of none's \
+                     throughput; k2 keeps 56 to 100 % of it. On ten cores kyber alone has none's throughput. On \
+                     Optane, where a kernel worker dispatches, every scheduler costs a quarter of the throughput or \
+                     more. On a drive that arbitrates, mqfq has exact shares at 91 % of none's throughput, d2fq keeps \
+                     the throughput with shares between equal and due. Behind a transport, blk-switch in mode 2 \
+                     shortens the p99 of what is waited for to a fifth at 85 % of none's throughput; mq-deadline and \
                      bfq do better for it, and leave the others 3 to 4 %.";
 
 /// Those that run on any drive.

@@ -19,9 +19,9 @@ pub(in crate::reproduction) const VFAIR: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "Figures of the paper are not known here; that 70 % of what the client has alone is its share is this project's. No scheduler of a \
-                     host shortens what a read waits in the drive: among 48 requests it takes longer than alone, and with fewer of them the \
-                     drive idles. So the share is reached with as many requests as the drive serves in parallel, 40, and missed with more.";
+const STORY: &str = "Figures of the paper are not known here; that 70 % of what the client has alone is its share is \
+                     this project's. The share is reached with as many requests as the drive serves in parallel, 40, \
+                     and missed with more, among which a read takes longer.";
 
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     const SLOTS: [u32; 5] = [16, 32, 40, 48, 64];

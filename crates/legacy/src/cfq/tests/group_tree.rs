@@ -1,4 +1,4 @@
-//! Groups by themselves: shares, virtual time, weights.
+//! The tree of cfq's groups without its queues: shares, virtual time, weights.
 //!
 //! Rules: CFQ-27 to CFQ-32, CFQ-34.
 

@@ -1,3 +1,5 @@
+//! How far a process may be ahead of its share, and when it is released.
+
 use crate::{Flow, Pattern};
 
 use super::*;

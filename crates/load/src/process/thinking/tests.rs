@@ -1,3 +1,5 @@
+//! When a pause comes, how long it is, and rates beside pauses.
+
 use super::*;
 
 const START: Instant = Instant(100);

@@ -1,3 +1,5 @@
+//! How many I/Os may be submitted at each fill of the window.
+
 use super::*;
 use crate::{Issue, Pattern};
 

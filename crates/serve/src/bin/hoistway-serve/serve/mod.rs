@@ -1,4 +1,7 @@
-//! `serve`: a block server.
+//! The command `serve`: options, targets and sockets become a running block server.
+//!
+//! Used by: the program `hoistway-serve`.
+//! Tests: `crates/serve/tests/` (which run the program).
 
 mod config;
 mod descriptors;

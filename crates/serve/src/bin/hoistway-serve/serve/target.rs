@@ -1,4 +1,7 @@
-//! The target: the storage that is served.
+//! Opens the storage that is served, `--target` or the file of each export, as disks of the engine.
+//!
+//! Used by: `serve`, `serve::reload`.
+//! Tests: `crates/serve/tests/refusals.rs`, `crates/serve/tests/disks.rs`, `crates/serve/tests/config.rs`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom};
