@@ -180,14 +180,14 @@ impl Contended {
             if let Some(tag) = attempt() {
                 return tag;
             }
-            self.tags.wait(&NoMeter, sleeper);
+            let place = self.tags.wait(&NoMeter, u64::from(number), sleeper);
             if let Some(tag) = attempt() {
-                self.tags.leave(&NoMeter, sleeper);
+                self.tags.resume(&NoMeter, place);
                 return tag;
             }
             self.beds.sleep(number);
             // The wake-up may have been an old one.
-            self.tags.leave(&NoMeter, sleeper);
+            self.tags.resume(&NoMeter, place);
         }
     }
 

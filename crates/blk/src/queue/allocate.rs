@@ -159,6 +159,19 @@ impl<Sh: Sharing> Current<'_, Sh> {
         plug.map_or(now, |plug| plug.now(&self.generation, now))
     }
 
+    /// A submission that has waited for a tag runs again. Returns the wait queue that it joins if it still finds none: it has its turn in the
+    /// rotation of its hardware queue in any case (BL-63).
+    #[inline]
+    pub(super) fn resume_with_wait_queue<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut QueueSubmission,
+        hctx: HctxId,
+    ) -> u64 {
+        self.leave_wait_queue(cx, submission, Some(hctx));
+        self.hctxs[hctx.index()].next_wait_queue()
+    }
+
     /// Leaves the wait queue, if the wake-up did not come from there. A wake-up for tags of another hardware queue than `wanted`
     /// is passed on to the next sleeper.
     #[inline]
@@ -170,7 +183,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     ) {
         let Some((hctx, position)) = submission.wait_position.take() else { return };
         let tags = self.allocation_tags(hctx);
-        let was_woken = !tags.remove_sleeper_at(cx.meter, position);
+        let was_woken = !tags.resume(cx.meter, position);
         if was_woken && wanted_hctx != Some(hctx) {
             let still_useful =
                 wanted_hctx.is_some_and(|wanted_hctx| std::ptr::eq(tags, self.allocation_tags(wanted_hctx)));

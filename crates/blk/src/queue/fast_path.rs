@@ -25,7 +25,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
         let bio = submission.bio.as_ref()?;
         let hctx = self.hctx_for(cx.cpu, bio);
-        match submission.stage {
+        let wait_queue = match submission.stage {
             Stage::Enter => {
                 let rules = &self.state.rules;
                 let may_merge = self.hctxs[hctx.index()].has_queued() && rules.merging != Merging::Off;
@@ -34,14 +34,15 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 }
                 cx.event(Event::Queue(bio));
                 submission.is_plain = true;
+                None
             }
-            Stage::Woken if submission.is_plain => self.leave_wait_queue(cx, submission, Some(hctx)),
+            Stage::Woken if submission.is_plain => Some(self.resume_with_wait_queue(cx, submission, hctx)),
             _ => return None,
-        }
+        };
         let parameters = RequestParameters::without_scheduler(hctx);
         let tag = match self.driver_tags.try_allocate(cx.cpu, hctx, self.state.driver_depth) {
             Some(tag) => tag,
-            None => match self.wait_for_tag(cx, submission, None, parameters) {
+            None => match self.wait_for_tag(cx, submission, None, (parameters, wait_queue)) {
                 Ok(tag) => tag,
                 Err(submitted) => return Some(submitted),
             },

@@ -56,6 +56,8 @@ pub struct HardwareQueue<Sh: Sharing> {
     busy: Sh::Word,
     restart: Sh::Word,
     stopped: Sh::Word,
+    /// Wait queues for tags that it has dealt to its sleepers.
+    dealt_wait_queues: Sh::Word,
 }
 
 impl<Sh: Sharing> HardwareQueue<Sh> {
@@ -74,6 +76,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
             busy: Sh::Word::new(0),
             restart: Sh::Word::new(0),
             stopped: Sh::Word::new(0),
+            dealt_wait_queues: Sh::Word::new(0),
         }
     }
 
@@ -87,6 +90,12 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     #[must_use]
     pub fn cpus(&self) -> &[CpuId] {
         &self.cpus
+    }
+
+    /// The wait queue for tags that its next sleeper joins, modulo their number: one after the other.
+    #[inline]
+    pub fn next_wait_queue(&self) -> u64 {
+        self.dealt_wait_queues.fetch_add(1, Relaxed)
     }
 
     fn index_of(&self, cpu: CpuId) -> usize {

@@ -97,7 +97,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[cold]
     fn wait_for_shared_tag(self, meter: &impl Meter, cpu: CpuId, rq: &mut Rq) -> Option<Missing> {
         let (tags, sleeper) = (self.driver_tags.of(rq.hctx), Sleeper::HctxOf(self.driver_tags.id(), rq.hctx));
-        let joined = tags.enqueue_sleeper(meter, sleeper);
+        let hctx = &self.hctxs[rq.hctx.index()];
+        let joined = tags.enqueue_sleeper(meter, || hctx.next_wait_queue(), sleeper);
         if !self.take_driver_tag(cpu, rq) {
             return Some(Missing::SharedTag);
         }

@@ -139,13 +139,14 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
         if let Stage::Allocate | Stage::Woken = stage {
             let Some(parameters) = self.request_parameters(cx, submission) else { return Submitted::Done };
+            let mut wait_queue = None;
             if stage == Stage::Woken {
                 // The CPU may have changed, so everything was chosen anew.
-                self.leave_wait_queue(cx, submission, Some(parameters.hctx));
+                wait_queue = Some(self.resume_with_wait_queue(cx, submission, parameters.hctx));
             }
             let tag = match self.take_allocation_tag(cx.cpu, parameters) {
                 Some(tag) => tag,
-                None => match self.wait_for_tag(cx, submission, plug.as_deref_mut(), parameters) {
+                None => match self.wait_for_tag(cx, submission, plug.as_deref_mut(), (parameters, wait_queue)) {
                     Ok(tag) => tag,
                     Err(submitted) => return submitted,
                 },
@@ -180,14 +181,15 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Some(Submitted::Parked)
     }
 
-    /// Handles a submission for which no tag is free. Returns a tag if one becomes free, or else whether the bio ends or its task sleeps.
+    /// Handles a submission for which no tag is free. Returns a tag if one becomes free, or else whether the bio ends or its task sleeps: in
+    /// this wait queue, or in the next one of its hardware queue.
     #[inline(never)]
     pub(super) fn wait_for_tag<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
         submission: &mut QueueSubmission,
         mut plug: Option<&mut Plug>,
-        parameters: RequestParameters,
+        (parameters, wait_queue): (RequestParameters, Option<u64>),
     ) -> Result<u32, Submitted> {
         if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
             self.undo_admission(cx, submission);
@@ -195,6 +197,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             return Err(Submitted::Done);
         }
         let hctx = parameters.hctx;
+        let wait_queue = wait_queue.unwrap_or_else(|| self.hctxs[hctx.index()].next_wait_queue());
         // Running the hardware queue may free a tag.
         if self.run_hctx(cx, hctx)
             && let Some(tag) = self.take_allocation_tag(cx.cpu, parameters)
@@ -203,12 +206,12 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
         let has_flushed = self.flush_before_sleep(cx, plug.as_deref_mut());
         let tags = self.allocation_tags(hctx);
-        let position = tags.wait(cx.meter, Sleeper::Submitter(submission.waiter));
+        let position = tags.wait(cx.meter, wait_queue, Sleeper::Submitter(submission.waiter));
         // Without concurrent calls, a tag can have become free only if plugged requests were merged into others.
         if (Sh::CONTENDS || has_flushed)
             && let Some(tag) = self.take_allocation_tag(cx.cpu, parameters)
         {
-            tags.remove_sleeper_at(cx.meter, position);
+            tags.resume(cx.meter, position);
             return Ok(tag);
         }
         if let Some(plug) = plug {

@@ -31,7 +31,8 @@ use crate::ground::sharing::{Lock, Sharing, Word};
 /// One tag space with its sleepers.
 pub struct Tags<Sh: Sharing> {
     bitmap: TagBitmap<Sh>,
-    /// The number of sleepers in all queues of `wait`. A CPU that frees a tag reads it before taking the lock.
+    /// The number of sleepers: those in all queues of `wait`, and submitters that were woken and have not [resumed](Tags::resume). A CPU
+    /// that frees a tag reads it before taking the lock.
     sleeping: Sh::Word,
     wait: Sh::Lock<WaitQueues>,
     /// The site of that lock.
@@ -124,7 +125,10 @@ impl<Sh: Sharing> Tags<Sh> {
         self.wait.with(&NoMeter, self.wait_site, |wait| {
             wait.freed(|sleeper| {
                 has_woken = true;
-                self.sleeping.fetch_sub(1, Relaxed);
+                // Freed tags are counted until a woken submitter runs.
+                if !matches!(sleeper, Sleeper::Submitter(_)) {
+                    self.sleeping.fetch_sub(1, Relaxed);
+                }
                 wake(sleeper);
             });
         });
@@ -134,27 +138,20 @@ impl<Sh: Sharing> Tags<Sh> {
         }
     }
 
-    /// Puts a sleeper in line. It must try once more afterwards, since a tag may have been freed in between, and
-    /// [leave](Self::leave) if it got one. Returns its place.
-    pub fn wait(&self, meter: &impl Meter, sleeper: Sleeper) -> u64 {
+    /// Puts a sleeper in line, in this wait queue modulo their number. It must try once more afterwards, since a tag may have been freed
+    /// in between. A submitter [resumes](Self::resume) when it got one or was woken, exactly once. Returns its place.
+    pub fn wait(&self, meter: &impl Meter, queue: u64, sleeper: Sleeper) -> u64 {
         self.sleeping.fetch_add(1, SeqCst);
-        self.wait.with(meter, self.wait_site, |wait| wait.join(sleeper))
+        self.wait.with(meter, self.wait_site, |wait| wait.join(queue, sleeper))
     }
 
-    /// Puts a sleeper that chooses its wait queues itself into this one. Like others, it must try once more afterwards.
-    /// Returns its place.
-    pub(crate) fn enqueue_in_wait_queue(&self, meter: &impl Meter, queue: u64, sleeper: Sleeper) -> u64 {
-        self.sleeping.fetch_add(1, SeqCst);
-        self.wait.with(meter, self.wait_site, |wait| wait.join_queue(queue, sleeper))
-    }
-
-    /// Puts a sleeper in line, unless it is there already. Returns whether it has joined.
-    pub(crate) fn enqueue_sleeper(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
+    /// Puts a hardware queue in line, unless it is there already. Returns whether it has joined.
+    pub(crate) fn enqueue_sleeper(&self, meter: &impl Meter, queue: impl FnOnce() -> u64, sleeper: Sleeper) -> bool {
         self.sleeping.fetch_add(1, SeqCst);
         let joined = self.wait.with(meter, self.wait_site, |wait| {
             let must_join = !wait.contains(sleeper);
             if must_join {
-                wait.join(sleeper);
+                wait.join(queue(), sleeper);
             }
             must_join
         });
@@ -169,7 +166,14 @@ impl<Sh: Sharing> Tags<Sh> {
         self.sleeping.load(Relaxed) > 0 && self.wait.with(meter, self.wait_site, |wait| wait.contains(sleeper))
     }
 
-    /// Like [`leave`](Self::leave), for a sleeper that knows its place.
+    /// A submitter that has waited at this place runs again. Returns whether it was still in line, so that nothing had woken it.
+    pub fn resume(&self, meter: &impl Meter, position: u64) -> bool {
+        let was_waiting = self.wait.with(meter, self.wait_site, |wait| wait.remove_sleeper_at(position));
+        self.sleeping.fetch_sub(1, Relaxed);
+        was_waiting
+    }
+
+    /// Like [`leave`](Self::leave), for a hardware queue that knows its place.
     pub fn remove_sleeper_at(&self, meter: &impl Meter, position: u64) -> bool {
         let was_waiting = self.wait.with(meter, self.wait_site, |wait| wait.remove_sleeper_at(position));
         if was_waiting {
@@ -185,7 +189,7 @@ impl<Sh: Sharing> Tags<Sh> {
         }
     }
 
-    /// Takes a sleeper out of line; `false` if it has been woken meanwhile.
+    /// Takes a hardware queue out of line; `false` if it has been woken meanwhile.
     pub fn leave(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
         let was_waiting = self.wait.with(meter, self.wait_site, |wait| wait.leave(sleeper));
         if was_waiting {
@@ -194,7 +198,7 @@ impl<Sh: Sharing> Tags<Sh> {
         was_waiting
     }
 
-    /// Number of sleepers.
+    /// Number of sleepers, with submitters that were woken and have not resumed.
     #[must_use]
     pub fn sleepers(&self) -> u64 {
         self.sleeping.load(Relaxed)
@@ -212,12 +216,10 @@ mod tests {
         let tags: Tags<Local> = Tags::new(1, 1, ShallowRule::WholeMap, None);
         let [first, second] = [Sleeper::Hctx(HctxId(1)), Sleeper::Hctx(HctxId(2))];
         assert!(!tags.is_waiting(&NoMeter, first));
-        assert!(
-            tags.enqueue_sleeper(&NoMeter, first) && !tags.enqueue_sleeper(&NoMeter, first),
-            "none stands in line twice"
-        );
+        let joins = |sleeper| tags.enqueue_sleeper(&NoMeter, || 0, sleeper);
+        assert!(joins(first) && !joins(first), "none stands in line twice");
         assert!(tags.is_waiting(&NoMeter, first) && !tags.is_waiting(&NoMeter, second));
-        let position = tags.wait(&NoMeter, second);
+        let position = tags.wait(&NoMeter, 1, second);
         assert!(tags.remove_sleeper_at(&NoMeter, position) && !tags.remove_sleeper_at(&NoMeter, position));
         assert!(tags.is_waiting(&NoMeter, first) && !tags.is_waiting(&NoMeter, second));
         let tag = tags.try_take(CpuId(0), Depth::Full).expect("it is free");
@@ -233,7 +235,7 @@ mod tests {
             let tags: Tags<Local> = Tags::new(64, 1, ShallowRule::WholeMap, None);
             tags.set_min_shallow(min_shallow);
             let tag = tags.try_take(CpuId(0), Depth::Full).expect("it is free");
-            tags.wait(&NoMeter, Sleeper::Hctx(HctxId(1)));
+            tags.wait(&NoMeter, 0, Sleeper::Hctx(HctxId(1)));
             let mut count = 0;
             tags.free(&NoMeter, tag, CpuId(0), |_| count += 1);
             assert_eq!(count, woken, "{min_shallow:?}");
@@ -243,17 +245,36 @@ mod tests {
     #[test]
     fn a_batch_grows_only_while_nobody_sleeps() {
         let tags: Tags<Local> = Tags::new(64, 1, ShallowRule::WholeMap, Some(1));
-        let place = tags.wait(&NoMeter, Sleeper::Submitter(Waiter(1)));
+        let place = tags.wait(&NoMeter, 0, Sleeper::Submitter(Waiter(1)));
         tags.set_min_shallow(None);
         let woken_by_one = |tags: &Tags<Local>| {
             let mut woken = 0;
             tags.forward_tag_wakeup(&NoMeter, |_| woken += 1);
             woken
         };
-        assert_eq!((woken_by_one(&tags), tags.remove_sleeper_at(&NoMeter, place)), (1, false));
+        assert_eq!((woken_by_one(&tags), tags.resume(&NoMeter, place)), (1, false));
         tags.set_min_shallow(None);
-        tags.wait(&NoMeter, Sleeper::Submitter(Waiter(2)));
+        tags.wait(&NoMeter, 1, Sleeper::Submitter(Waiter(2)));
         assert_eq!(woken_by_one(&tags), 0, "a batch of eight");
+    }
+
+    #[test]
+    fn freed_tags_count_until_a_woken_submitter_runs() {
+        for (counted, then_woken) in [(2, 0), (3, 1)] {
+            let tags: Tags<Local> = Tags::new(32, 1, ShallowRule::WholeMap, None);
+            let free = |count| {
+                let mut woken = 0;
+                (0..count).for_each(|_| tags.forward_tag_wakeup(&NoMeter, |_| woken += 1));
+                woken
+            };
+            let place = tags.wait(&NoMeter, 0, Sleeper::Submitter(Waiter(1)));
+            assert_eq!(free(4), 1, "a batch");
+            assert_eq!(free(counted), 0, "nobody is in line");
+            assert!(!tags.resume(&NoMeter, place));
+            assert_eq!(free(4), 0, "nobody waits, so they do not count");
+            tags.wait(&NoMeter, 1, Sleeper::Submitter(Waiter(2)));
+            assert_eq!(free(1), then_woken, "after {counted}");
+        }
     }
 
     #[test]
@@ -268,9 +289,10 @@ mod tests {
     fn sleepers_are_counted_once_each_until_they_leave() {
         let tags: Tags<Local> = Tags::new(1, 1, ShallowRule::WholeMap, None);
         let first = Sleeper::Hctx(HctxId(1));
-        assert!(tags.enqueue_sleeper(&NoMeter, first) && !tags.enqueue_sleeper(&NoMeter, first));
+        let joins = |sleeper| tags.enqueue_sleeper(&NoMeter, || 0, sleeper);
+        assert!(joins(first) && !joins(first));
         assert_eq!(tags.sleepers(), 1);
-        let position = tags.wait(&NoMeter, Sleeper::Hctx(HctxId(2)));
+        let position = tags.wait(&NoMeter, 1, Sleeper::Hctx(HctxId(2)));
         assert_eq!(tags.sleepers(), 2);
         assert!(tags.remove_sleeper_at(&NoMeter, position) && !tags.remove_sleeper_at(&NoMeter, position));
         assert_eq!(tags.sleepers(), 1);
@@ -297,7 +319,7 @@ mod tests {
         let tags: Tags<Local> = Tags::new(64, 1, ShallowRule::WholeMap, None);
         let mut woken = 0;
         (0..7).for_each(|_| tags.forward_tag_wakeup(&NoMeter, |_| woken += 1));
-        tags.wait(&NoMeter, Sleeper::Hctx(HctxId(1)));
+        tags.wait(&NoMeter, 0, Sleeper::Hctx(HctxId(1)));
         tags.forward_tag_wakeup(&NoMeter, |_| woken += 1);
         assert_eq!(woken, 0);
         (0..7).for_each(|_| tags.forward_tag_wakeup(&NoMeter, |_| woken += 1));

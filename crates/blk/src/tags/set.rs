@@ -271,7 +271,7 @@ mod tests {
         assert!([&first, &second].iter().all(|user| user.try_take(CpuId(0), HctxId(0)).is_some()));
         let woken_by = |user: &TagUser<Local>, tag| {
             for waiter in 0..2 {
-                first.of(HctxId(0)).wait(&NoMeter, Sleeper::Submitter(Waiter(waiter)));
+                first.of(HctxId(0)).wait(&NoMeter, u64::from(waiter), Sleeper::Submitter(Waiter(waiter)));
             }
             let mut woken = 0;
             user.free(&NoMeter, tag, HctxId(0), CpuId(0), |_| woken += 1);

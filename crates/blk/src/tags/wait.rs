@@ -2,6 +2,8 @@
 //!
 //! A freed tag is not handed to a certain sleeper. Freed tags are counted, and when there is a batch of them, a batch
 //! of sleepers is woken from the next queue in rotation. They compete with new allocations.
+//!
+//! Which queue a sleeper joins is decided outside, because each hardware queue deals its sleepers to them in a rotation of its own.
 
 use std::collections::VecDeque;
 
@@ -23,10 +25,10 @@ const QUEUES: usize = 8;
 
 /// The sleepers of one tag space.
 pub struct WaitQueues {
-    /// The sleepers, each with the number under which it joined; the numbers ascend in a queue.
+    /// The sleepers, each with its place; the places ascend in a queue.
     queues: [VecDeque<(u64, Sleeper)>; QUEUES],
-    /// The position of the next sleeper; it joins the queue with this number modulo the number of queues.
-    next_position: u64,
+    /// Sleepers that have joined so far.
+    joined: u64,
     /// Which queue is woken next.
     wake_next: usize,
     /// Tags freed since the last wake-up.
@@ -38,7 +40,7 @@ impl WaitQueues {
     /// Empty wait queues, from which sleepers will be woken `batch` at a time.
     #[must_use]
     pub fn new(batch: u32) -> Self {
-        WaitQueues { queues: Default::default(), next_position: 0, wake_next: 0, freed: 0, batch }
+        WaitQueues { queues: Default::default(), joined: 0, wake_next: 0, freed: 0, batch }
     }
 
     /// Sleepers will be woken `batch` at a time.
@@ -52,20 +54,11 @@ impl WaitQueues {
         self.batch
     }
 
-    /// A sleeper joins at the tail of the next queue in rotation. Returns its place, the number under which it joined.
-    pub fn join(&mut self, sleeper: Sleeper) -> u64 {
-        let position = self.next_position;
+    /// A sleeper joins this queue, modulo their number, at its tail. Returns its place, of which no other sleeper has the same.
+    pub fn join(&mut self, queue: u64, sleeper: Sleeper) -> u64 {
+        let position = self.joined * QUEUES as u64 + queue % QUEUES as u64;
         self.queue_of(position).push_back((position, sleeper));
-        self.next_position += 1;
-        position
-    }
-
-    /// A sleeper that chooses its queues itself joins this one, modulo their number. Returns its place.
-    pub fn join_queue(&mut self, queue: u64, sleeper: Sleeper) -> u64 {
-        let distance = queue.wrapping_sub(self.next_position) % QUEUES as u64;
-        let position = self.next_position + distance;
-        self.queue_of(position).push_back((position, sleeper));
-        self.next_position = position + 1;
+        self.joined += 1;
         position
     }
 
@@ -143,7 +136,7 @@ mod tests {
     fn sleeping_allocators_are_released_a_wake_batch_at_a_time_one_wait_queue_after_the_other() {
         let mut wait = WaitQueues::new(2);
         for n in 0..18 {
-            wait.join(Sleeper::Submitter(Waiter(n)));
+            wait.join(n.into(), Sleeper::Submitter(Waiter(n)));
         }
         assert_eq!(woken(&mut wait), []);
         // Queue 0 holds 0, 8 and 16; queue 1 holds 1, 9 and 17; ...
@@ -156,7 +149,7 @@ mod tests {
     fn a_wake_batch_continues_with_the_next_wait_queues_when_one_has_fewer() {
         let mut wait = WaitQueues::new(4);
         for n in 0..3 {
-            wait.join(Sleeper::Submitter(Waiter(n)));
+            wait.join(n.into(), Sleeper::Submitter(Waiter(n)));
         }
         let all: Vec<u32> = (0..4).flat_map(|_| woken(&mut wait)).collect();
         assert_eq!(all, [0, 1, 2]);
@@ -165,15 +158,16 @@ mod tests {
     #[test]
     fn leaving_a_wait_queue_by_place_removes_no_other_sleeper() {
         let mut wait = WaitQueues::new(1);
-        let positions: Vec<u64> = (0..24).map(|n| wait.join(Sleeper::Submitter(Waiter(n)))).collect();
+        let positions: Vec<u64> = (0..24).map(|n| wait.join(n.into(), Sleeper::Submitter(Waiter(n)))).collect();
         assert!(
             wait.remove_sleeper_at(positions[8]) && !wait.remove_sleeper_at(positions[8]),
             "queue 0 holds 0 and 16 now"
         );
         assert_eq!(woken(&mut wait), [0]);
         assert!(!wait.remove_sleeper_at(positions[0]), "it was woken");
-        assert_eq!(wait.join(Sleeper::Submitter(Waiter(24))), 24);
-        assert!(wait.remove_sleeper_at(24) && wait.contains(Sleeper::Submitter(Waiter(16))));
+        let last = wait.join(24, Sleeper::Submitter(Waiter(24)));
+        assert!(!positions.contains(&last));
+        assert!(wait.remove_sleeper_at(last) && wait.contains(Sleeper::Submitter(Waiter(16))));
         let rest: Vec<u32> = (0..30).flat_map(|_| woken(&mut wait)).collect();
         assert_eq!((rest.len(), rest.contains(&8), rest.contains(&24)), (22, false, false));
     }
@@ -182,7 +176,7 @@ mod tests {
     fn hardware_queues_that_wait_for_tokens_are_woken_a_whole_wait_queue_at_a_time() {
         let mut wait = WaitQueues::new(1);
         for (queue, hctx) in [(0, 0), (0, 1), (9, 2), (1, 3), (0, 4)] {
-            wait.join_queue(queue, Sleeper::Hctx(HctxId(hctx)));
+            wait.join(queue, Sleeper::Hctx(HctxId(hctx)));
         }
         let mut woken = || {
             let mut out = Vec::new();
@@ -197,7 +191,7 @@ mod tests {
     #[test]
     fn a_sleeper_that_left_is_not_woken() {
         let mut wait = WaitQueues::new(1);
-        wait.join(Sleeper::Submitter(Waiter(7)));
+        wait.join(0, Sleeper::Submitter(Waiter(7)));
         assert!(wait.leave(Sleeper::Submitter(Waiter(7))));
         assert!(!wait.leave(Sleeper::Submitter(Waiter(7))));
         assert_eq!(woken(&mut wait), []);

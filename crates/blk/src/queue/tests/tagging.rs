@@ -114,6 +114,24 @@ fn sleepers_are_woken_one_wait_queue_after_the_other() {
 }
 
 #[test]
+fn a_woken_sleeper_has_its_turn_at_the_wait_queues_even_if_it_finds_a_tag() {
+    let mut bench = Bench::with(&depth(4), "none");
+    bench.occupy(4);
+    assert_eq!(bench.submit_as(1, read(100)), Submitted::Parked);
+    bench.complete(1_000_000);
+    assert_eq!(bench.asked(), ["end 1000000", "wake 1"]);
+    let submission = bench.parked.remove(&1).expect("it sleeps");
+    assert_eq!(bench.make_progress(1, submission), Submitted::Done, "it finds the tag");
+    for waiter in 2..10 {
+        assert_eq!(bench.submit_as(waiter, read(u64::from(waiter) * 100)), Submitted::Parked);
+    }
+    (1..4).for_each(|n| bench.complete(1_000_000 + n * 1000));
+    let wakes: Vec<String> = bench.asked().into_iter().filter(|effect| effect.starts_with("wake")).collect();
+    // It was in queue 0 and had another turn at 1: these are in 2 to 7, 0 and 1, and 1 is the next to be woken.
+    assert_eq!(wakes, ["wake 9", "wake 2", "wake 3"]);
+}
+
+#[test]
 fn an_allocation_that_would_sleep_runs_its_hardware_queue_first() {
     let mut bench = Bench::with(&QueueConfig { nr_requests: Some(4), ..depth(8) }, "mq-deadline");
     bench.queue.set_quiesced(true);

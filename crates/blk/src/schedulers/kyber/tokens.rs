@@ -150,7 +150,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
             let line = &self.lines[hctx.index()];
             line.is_waiting.store(1, Relaxed);
             let queue = line.joined.fetch_add(1, Relaxed);
-            line.place.store(self.numbers.enqueue_in_wait_queue(meter, queue, Sleeper::Hctx(hctx)), Relaxed);
+            line.place.store(self.numbers.wait(meter, queue, Sleeper::Hctx(hctx)), Relaxed);
         }
         self.is_dry.store(1, SeqCst);
         if !Sh::CONTENDS {
