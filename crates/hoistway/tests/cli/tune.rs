@@ -192,7 +192,7 @@ fn a_limit_of_a_cgroup_holds_in_every_run_of_a_search() {
 #[test]
 fn settings_of_io_cost_are_searched_and_end_with_the_lines_that_write_and_undo_them() {
     let folder = with_load();
-    let load = ["tune", "etcd-beside-pods", "--runtime", "1s", "--ramp", "100ms", "--over", "none", "--budget", "40"];
+    let load = ["tune", "etcd-beside-pods", "--runtime", "4s", "--ramp", "100ms", "--over", "none", "--budget", "40"];
     let asked = ["--objective", "min etcd:write:mean", "--vary", "io.cost.qos"];
     let on = ["--io-cost", "enable=1"];
     let table = succeeded(hoistway().current_dir(&folder).args(load).args(asked).args(on));
