@@ -181,7 +181,7 @@ impl OneTag {
 #[test]
 fn a_new_tag_sleeper_gets_the_freed_tag_or_is_woken() {
     let sleeps = |shared: &OneTag| {
-        shared.tags.wait(&NoMeter, SLEEPER);
+        shared.tags.wait(&NoMeter, 0, SLEEPER);
         if shared.take() {
             shared.served.fetch_add(1, SeqCst);
         }
