@@ -86,18 +86,19 @@ fn forced_data_is_programmed_in_a_partial_program_and_later_data_is_not() {
 }
 
 #[test]
-fn random_data_prolongs_a_program_in_proportion_to_its_share() {
+fn random_data_keeps_the_die_busy_behind_its_program_in_proportion_to_its_share() {
     let takes = |random: u64, sequential: u64| {
         let mut drive = Drive::new(|parameters| parameters.random_write_amplification = Some(5.0));
         drive.buffer.put(random, true);
         drive.buffer.put(sequential, false);
         drive.start(0);
-        let first = drive.next();
+        assert_eq!(drive.next(), Some(PROGRAM_NS), "then it is in the flash");
+        let busy_ns = (0..drive.dies.count()).map(|die| drive.dies.free_at(die).0).max();
         // The rest of each kind is programmed separately.
         drive.buffer.force(Instant(0), &mut drive.dies, &mut drive.random);
         drive.advance(60 * PROGRAM_NS);
         assert_eq!((drive.buffer.collected, drive.buffer.collected_random), (0, 0));
-        first
+        busy_ns
     };
     assert_eq!(takes(0, PROGRAM), Some(PROGRAM_NS));
     assert_eq!(takes(PROGRAM, 0), Some(5 * PROGRAM_NS));
