@@ -33,7 +33,7 @@ pub enum PresetError {
     #[error(
         "there is no built-in device `{name}`{}; expected one of {}, one of {coarse} SSDs by model (see `hoistway devices`), \
          a class of devices ({}), or a preset file",
-        nearest.map(|nearest| format!("; the nearest is {nearest}")).unwrap_or_default(),
+        nearest.as_ref().map(|nearest| format!("; the nearest is {nearest}")).unwrap_or_default(),
         known.join(", "),
         super::names::classes().map(|(class, _)| class).collect::<Vec<_>>().join(", ")
     )]
@@ -44,8 +44,8 @@ pub enum PresetError {
         known: Vec<&'static str>,
         /// How many coarse presets there are.
         coarse: usize,
-        /// For the name of a kind of device: the closest preset, and what it does not model.
-        nearest: Option<&'static str>,
+        /// The closest preset, and what differs.
+        nearest: Option<String>,
     },
 }
 

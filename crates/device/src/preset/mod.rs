@@ -138,15 +138,18 @@ impl Parameters {
 /// The built-in preset that a user means.
 fn resolve(name: &str) -> Result<names::Meant, PresetError> {
     let (known, sold_as): (Vec<_>, Vec<_>) = (Preset::builtin_names().collect(), coarse::sold_as().collect());
-    names::resolve(name, &known, &sold_as).ok_or_else(|| no_such_preset(name))
+    names::resolve(name, &known, &sold_as).ok_or_else(|| {
+        let nearest = names::of_another_capacity(name, &known, &sold_as);
+        no_such_preset(name, nearest.or_else(|| names::nearest(name).map(str::to_owned)))
+    })
 }
 
-fn no_such_preset(name: &str) -> PresetError {
+fn no_such_preset(name: &str, nearest: Option<String>) -> PresetError {
     PresetError::NoSuchPreset {
         name: name.to_owned(),
         known: BUILTIN.iter().map(|(name, _)| *name).collect(),
         coarse: coarse::names().count(),
-        nearest: names::nearest(name),
+        nearest,
     }
 }
 
@@ -171,7 +174,7 @@ impl Preset {
         let names::Meant { preset: name, is_of_series } = resolve(asked)?;
         let preset = match BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
             Some((_, text)) => Preset::from_toml(text, &format!("{name}.toml (built in)"))?,
-            None => coarse::file(name).ok_or_else(|| no_such_preset(name))?.try_into()?,
+            None => coarse::file(name).ok_or_else(|| no_such_preset(name, None))?.try_into()?,
         };
         let stands_in_for = is_of_series.then(|| asked.to_owned());
         Ok(Preset { stands_in_for, ..preset })
@@ -192,7 +195,7 @@ impl Preset {
         if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
             return Ok((*text).to_owned());
         }
-        coarse::file(name).and_then(|file| file.to_toml().ok()).ok_or_else(|| no_such_preset(name))
+        coarse::file(name).and_then(|file| file.to_toml().ok()).ok_or_else(|| no_such_preset(name, None))
     }
 
     /// The names of the built-in presets: those with a file in alphabetical order, then the coarse ones.

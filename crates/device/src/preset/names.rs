@@ -257,6 +257,24 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
     kind.or_else(|| of_known_series(&name))
 }
 
+/// The preset of the same drive with another capacity, as the end of a sentence; `None` if there is none, or several.
+pub(super) fn of_another_capacity(
+    name: &str,
+    known: &[&'static str],
+    sold_as: &[(&'static str, &'static str)],
+) -> Option<String> {
+    let is_capacity = |word: &str| {
+        let word = word.to_ascii_lowercase();
+        let number = word.strip_suffix("gb").or_else(|| word.strip_suffix("tb"));
+        number.is_some_and(|number| number.parse::<f64>().is_ok())
+    };
+    let words: Vec<&str> = name.split([' ', '_', '-']).filter(|word| !is_capacity(word)).collect();
+    let drive = Some(words.join(" ")).filter(|drive| !drive.eq_ignore_ascii_case("ssd"))?;
+    let is_class = CLASSES.into_iter().any(|(class, _)| class.eq_ignore_ascii_case(&drive));
+    let meant = resolve(&drive, known, sold_as).filter(|meant| !is_class && !meant.is_of_series)?;
+    Some(format!("{}, which has another capacity", meant.preset))
+}
+
 /// Whether a name is that of a cloud volume, with or without the cloud's: a rate limit rather than a drive.
 fn is_cloud_volume(name: &str) -> bool {
     const CLOUDS: [&str; 7] = ["aws-", "ebs-", "azure-", "gcp-", "google-", "premium-ssd-", "premium-"];
@@ -350,6 +368,24 @@ mod tests {
             assert!(nearest.split(',').next().is_some_and(|preset| resolved(preset).is_some()), "{nearest}");
         }
         assert!(classes().all(|(class, preset)| Preset::builtin(class).unwrap().name == preset));
+    }
+
+    #[test]
+    fn a_drive_in_another_capacity_is_the_nearest() {
+        let known: Vec<&str> = Preset::builtin_names().collect();
+        let sold: Vec<_> = sold_as().collect();
+        for (name, preset) in [
+            ("WD SN850X 2TB", "WD_BLACK_SN850X_1000GB"),
+            ("Samsung 980 PRO 500GB", "samsung-980pro-1tb"),
+            ("samsung_990_pro_4tb", "Samsung_SSD_990_PRO_2TB"),
+            ("Crucial P3 2TB", "CT1000P3PSSD8"),
+        ] {
+            let nearest = of_another_capacity(name, &known, &sold).unwrap();
+            assert!(nearest.starts_with(&format!("{preset}, ")) && resolve(name, &known, &sold).is_none(), "{name}");
+        }
+        for name in ["ssd 2TB", "hdd 8TB", "Kingston A400 480GB", "Samsung SSD 870 EVO 3TB", "2TB", "Samsung 1TB"] {
+            assert_eq!(of_another_capacity(name, &known, &sold), None, "{name}");
+        }
     }
 
     #[test]
