@@ -176,6 +176,8 @@ pub struct RealPlan<'a> {
     /// The measured window, which the load of `file` has; `None` if it is that of fio.
     window: Option<MeasuredWindow>,
     rows: Vec<PlannedRun>,
+    /// Notices about the settings of the runs.
+    setting_notices: Vec<String>,
 }
 
 /// Controls that cancel the runs of a plan and report their progress.
@@ -236,13 +238,13 @@ impl<'a> RealPlan<'a> {
             let name = environment.name(Field::Focus);
             return Err(error(Field::Focus, format!("{name} {figure}: {problem}")));
         }
-        let rows = rows::rows(experiment, environment)?;
+        let (rows, setting_notices) = rows::rows(experiment, environment)?;
         let together = || measured_together(&file.load, experiment.runtime_ns.map(Nanos));
         let window = together().filter(|_| !experiment.from_start).map(|(load, window)| {
             file.load = load;
             window
         });
-        Ok(RealPlan { experiment, environment, target, text, file, window, rows })
+        Ok(RealPlan { experiment, environment, target, text, file, window, rows, setting_notices })
     }
 
     /// Leaves out the variants of which `keeps` does not want the label.
@@ -346,6 +348,7 @@ impl<'a> RealPlan<'a> {
             RealLayer::Kernel(running) => (running.to_string(), RealPlace::Kernel),
         };
         let mut notices = facts.notes;
+        notices.extend(self.setting_notices.iter().cloned());
         if !self.runs_fio() {
             notices.extend(unused_logs_notice(&logs_option, &self.file.load));
             notices.extend(hoistway_engine::job::notices(&self.file.load));

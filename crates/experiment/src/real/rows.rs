@@ -11,8 +11,11 @@ use crate::comparison::environment::Options;
 use crate::limits::REPEATS_MAX;
 use crate::{CallerEnvironment, Comparison, Error, Field, PlannedRun, seeds};
 
-/// Rounds, each of which runs every scheduler as often as it is listed.
-pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironment) -> Result<Vec<PlannedRun>, Error> {
+/// Rounds, each of which runs every scheduler as often as it is listed, and notices about their settings.
+pub(crate) fn rows(
+    experiment: &RealExperiment,
+    environment: &dyn CallerEnvironment,
+) -> Result<(Vec<PlannedRun>, Vec<String>), Error> {
     let RealExperiment { schedulers, tunables, queue_files, .. } = experiment;
     let refuse = |field: Field, value: &str, problem: String| {
         Err(error(field, format!("{} {value}: {problem}", environment.name(field))))
@@ -48,10 +51,11 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
         Comparison { tunables: tunables.clone(), queue_files: queue_files.clone(), ..Comparison::default() };
     let options = Options { comparison: &comparison, environment };
     variants::check_names(experiment, &options)?;
+    let mut notices = Vec::new();
     let mut variants: Vec<(&String, Vec<Variant>)> = Vec::new();
     for scheduler in schedulers {
         if !variants.iter().any(|(known, _)| *known == scheduler) {
-            variants.push((scheduler, variants::of(experiment, scheduler, &options)?));
+            variants.push((scheduler, variants::of(experiment, scheduler, &options, &mut notices)?));
         }
     }
     let labels = || variants.iter().flat_map(|(_, variants)| variants).map(|variant| &*variant.label.label);
@@ -83,5 +87,5 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
             seed: seeds[repeat],
         });
     }
-    Ok(rows)
+    Ok((rows, notices))
 }

@@ -34,8 +34,14 @@ struct Values<'a> {
     are_defaults: Vec<bool>,
 }
 
-/// The variants of a scheduler, the last setting varying fastest; the scheduler without them is first if it is not one of them.
-pub(super) fn of(experiment: &RealExperiment, scheduler: &str, options: &Options<'_>) -> Result<Vec<Variant>, Error> {
+/// The variants of a scheduler, the last setting varying fastest; the scheduler without them is first if it is not one of them. `notices`
+/// gets the tunables of which the kernel reads another value.
+pub(super) fn of(
+    experiment: &RealExperiment,
+    scheduler: &str,
+    options: &Options<'_>,
+    notices: &mut Vec<String>,
+) -> Result<Vec<Variant>, Error> {
     let kernel = match &experiment.layer {
         RealLayer::Engine(_) => Config::default().kernel,
         RealLayer::Kernel(running) => running.kernel,
@@ -50,11 +56,11 @@ pub(super) fn of(experiment: &RealExperiment, scheduler: &str, options: &Options
         base.write(&file.file, &file.text);
     }
     for tunable in experiment.tunables.iter().filter(|tunable| tunable.scheduler == *scheduler) {
-        set_tunable(options, Field::Tunables, &queue()?, &tunable.name, &tunable.text)?;
+        notices.extend(set_tunable(options, Field::Tunables, &queue()?, &tunable.name, &tunable.text)?);
         base.write(&Setting::file_of(&tunable.name), &tunable.text);
     }
     let applying = experiment.vary.iter().filter(|vary| vary.is_of_all() || vary.of == scheduler);
-    let tried = applying.map(|vary| Values::tried(vary, &queue()?, options));
+    let tried = applying.map(|vary| Values::tried(vary, &queue()?, options, notices));
     let applying: Vec<Values<'_>> = tried.collect::<Result<_, _>>()?;
     let mut label = RunLabel::new(scheduler, Map::new());
     label.is_default = !applying.is_empty();
@@ -89,7 +95,12 @@ pub(super) fn check_names(experiment: &RealExperiment, options: &Options<'_>) ->
 
 impl<'a> Values<'a> {
     /// Tries each value. The defaults of files of `queue/` depend on the target, so none counts as one.
-    fn tried(vary: &'a Vary, queue: &AnyQueue<Local>, options: &Options<'_>) -> Result<Values<'a>, Error> {
+    fn tried(
+        vary: &'a Vary,
+        queue: &AnyQueue<Local>,
+        options: &Options<'_>,
+        notices: &mut Vec<String>,
+    ) -> Result<Values<'a>, Error> {
         if vary.of == Vary::QUEUE {
             check_writable(options, Field::Vary, vary, &vary.name)?;
             return Ok(Values { vary, are_defaults: vec![false; vary.texts.len()] });
@@ -97,7 +108,7 @@ impl<'a> Values<'a> {
         let before = queue.tunable(&vary.name).ok();
         let mut are_defaults = Vec::with_capacity(vary.texts.len());
         for text in &vary.texts {
-            set_tunable(options, Field::Vary, queue, &vary.name, text)?;
+            notices.extend(set_tunable(options, Field::Vary, queue, &vary.name, text)?);
             are_defaults.push(before.is_some() && queue.tunable(&vary.name).ok() == before);
         }
         Ok(Values { vary, are_defaults })

@@ -162,6 +162,13 @@ fn values_that_are_varied_are_variants_and_mistakes_are_refused_before_the_first
         (0..2).flat_map(|repeat| labels.map(|label| (label.to_owned(), repeat))).collect();
     assert_eq!(runs, expected);
 
+    let read_otherwise = ["--set", "mq-deadline.front_merges=5", "--vary", "mq-deadline.fifo_batch=-5,16"];
+    let table = run_in(folder.path(), &with(&read_otherwise));
+    for (setting, value) in [("--set mq-deadline.front_merges=5", 1), ("--vary mq-deadline.fifo_batch=-5", 0)] {
+        let notice = format!("{setting}: the kernel reads this as {value}.");
+        assert_eq!(table.matches(&notice).count(), 1, "{notice} {table}");
+    }
+
     for (more, message) in [
         (
             ["--vary", "mq-deadline.fifo_bach=1"],
