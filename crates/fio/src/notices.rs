@@ -40,11 +40,12 @@ impl Notices {
     }
 
     pub(crate) fn into_sentences(mut self) -> Vec<String> {
-        if self.own_files > 0 {
-            self.sentences.push(format!(
-                "Jobs without filename: the {} files of their processes are placed one after the other on the device.",
-                self.own_files
-            ));
+        match self.own_files {
+            0 => {}
+            1 => self.sentences.push("The job without filename: its file is at the start of the device.".to_owned()),
+            files => self.sentences.push(format!(
+                "Jobs without filename: the {files} files of their processes are placed one after the other on the device."
+            )),
         }
         if !self.schedulers.is_empty() {
             let names: Vec<_> = self.schedulers.iter().map(String::as_str).collect();
