@@ -31,10 +31,7 @@ pub(super) const INTERFERENCE: Table = Table {
     story: "Figures are the p99 of a reader at iodepth 1 beside 8 and 16 writers at iodepth 128, divided by the worse \
             of bfq's and kyber's. For 8 writers no figures are public, and at least 3 is claimed. One of the eight \
             drives is slower than the others. Here all processes belong to one fio; in the study each was a fio of its \
-            own, which matters under bfq, since processes that begin within 180 ms of each other share a queue. On two \
-            drives a process that waits for the other one leaves its queue empty and is taken for soft real time \
-            (BFQ-64, BFQ-74, BFQ-77, BFQ-92, BFQ-95), so writes are four fifths of those with low_latency=0; not with \
-            one drive, writes of 28 KiB, or by the rules of 4.19 and 5.10.",
+            own, which matters under bfq, since processes that begin within 180 ms of each other share a queue.",
     device: DRIVE,
     host: None,
     unknowns: &[Unknown("shape.hw_queues"), Unknown("flash.fetches_commands"), Unknown("flash.buffer_kib")],
