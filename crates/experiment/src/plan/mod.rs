@@ -26,6 +26,7 @@ pub(crate) mod writes;
 
 use std::sync::{Arc, OnceLock};
 
+use hoistway_answer::Condition;
 use hoistway_answer::document::RunLabel;
 use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_sim::{QueueSettings, RunSpec, Scenario};
@@ -34,7 +35,7 @@ use serde_json::Value;
 use crate::comparison::environment::{CallerEnvironment, Options};
 use crate::comparison::error::{About as _, Error};
 use crate::comparison::fields::Field;
-use crate::comparison::judging::unknown_job;
+use crate::comparison::judging::{impossible, unknown_job};
 use crate::comparison::kernel_option::KernelOption;
 use crate::comparison::observer::Controls;
 use crate::comparison::{Comparison, Devices, Profile, Vary};
@@ -154,11 +155,19 @@ impl<'a> Plan<'a> {
         if let Some(effect) = comparison.smallest_effect.filter(|effect| !(0.0..1.0).contains(effect)) {
             return Err(self.options.refuse(Field::SmallestEffect, effect, "expected a fraction from 0 to below 1"));
         }
-        let processes = self.setups.iter().flat_map(|setup| &setup.workload.processes);
-        match unknown_job(&comparison.focus, processes.map(|process| &*process.name)) {
+        match unknown_job(comparison.focus.iter().map(|focus| &focus.figure), self.job_names()) {
             Some((figure, problem)) => Err(self.options.refuse(Field::Focus, figure, problem)),
             None => Ok(()),
         }
+    }
+
+    fn job_names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.setups.iter().flat_map(|setup| &setup.workload.processes).map(|process| &*process.name)
+    }
+
+    /// The first of these conditions that no result could meet, since its job or its scheduler does not run, and why.
+    pub fn impossible<'c>(&self, conditions: &'c [Condition]) -> Option<(&'c Condition, String)> {
+        impossible(conditions, self.job_names(), self.runs.iter().map(|run| &*run.variant.label))
     }
 
     /// Number of runs.

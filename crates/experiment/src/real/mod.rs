@@ -43,7 +43,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hoistway_answer::document::{MeasuredWindow, RealPlace, SetupSummary};
-use hoistway_answer::{ResultsDocument, WeightedFigure};
+use hoistway_answer::{Condition, ResultsDocument, WeightedFigure};
 use hoistway_blk::ground::Nanos;
 use hoistway_blk::policy::ContentionOptions;
 use hoistway_engine::job::LoadRun;
@@ -54,7 +54,7 @@ use serde_json::{Value, json};
 use self::engine_runner::EngineRunner;
 use self::kernel_runner::KernelRunner;
 use self::target::Target;
-use crate::comparison::judging::unknown_job;
+use crate::comparison::judging::{impossible, unknown_job};
 use crate::load::unused_logs_notice;
 use crate::outcome::RunOutcome;
 use crate::outcome::document::DocumentHead;
@@ -234,7 +234,7 @@ impl<'a> RealPlan<'a> {
             hoistway_engine::job::check(&file.load).map_err(|refused| error(Field::Load, refused.to_string()))?;
         }
         let names = file.load.processes.iter().map(|process| &*process.name);
-        if let Some((figure, problem)) = unknown_job(&experiment.focus, names) {
+        if let Some((figure, problem)) = unknown_job(experiment.focus.iter().map(|focus| &focus.figure), names) {
             let name = environment.name(Field::Focus);
             return Err(error(Field::Focus, format!("{name} {figure}: {problem}")));
         }
@@ -250,6 +250,12 @@ impl<'a> RealPlan<'a> {
     /// Leaves out the variants of which `keeps` does not want the label.
     pub fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
         self.rows.retain(|row| keeps(&row.variant.label));
+    }
+
+    /// The first of these conditions that no result could meet, since its job or its scheduler does not run, and why.
+    pub fn impossible<'c>(&self, conditions: &'c [Condition]) -> Option<(&'c Condition, String)> {
+        let names = self.file.load.processes.iter().map(|process| &*process.name);
+        impossible(conditions, names, self.rows.iter().map(|row| &*row.variant.label))
     }
 
     /// Number of runs.

@@ -227,7 +227,18 @@ fn a_broken_limit_is_reported_and_exits_with_status_3() {
     );
     let short = ["compare", "load.fio", "--runtime", "50ms", "--fail-if"];
     refused(folder.path(), &[&short[..], &["backends:read:p99>2"]].concat(), &["\"2\" is not a value for p99"]);
-    refused(folder.path(), &[&short[..], &["backend:read:p99>2s"]].concat(), &["no such I/O happened"]);
+    refused(folder.path(), &[&short[..], &["backends:sync:p99>2s"]].concat(), &["no such I/O happened"]);
+    // What cannot be met is refused before the first run: this one would take hours.
+    let hours = ["compare", "load.fio", "--runtime", "7d", "--schedulers", "none,bfq", "--fail-if"];
+    for (limit, problem) in [
+        ("backend:read:p99>2s", "there is no job \"backend\" (expected one of backup, wal, checkpointer, backends)"),
+        (
+            "backends:read:p99>2*kyber",
+            "\"kyber\" is not among the compared schedulers (expected default, or one of bfq, none)",
+        ),
+    ] {
+        refused(folder.path(), &[&hours[..], &[limit]].concat(), &[problem]);
+    }
 }
 
 #[test]

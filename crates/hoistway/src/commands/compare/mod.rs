@@ -33,6 +33,7 @@ pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
 fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let environment = CommandLine::default();
     let plan = Plan::of(&comparison, &environment)?;
+    arguments.judging.limits.check(|limits| plan.impossible(limits))?;
     [&arguments.run.output, &arguments.trace, &arguments.outputs.report]
         .into_iter()
         .flatten()

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
-use hoistway_answer::{Analysis, ResultsDocument};
+use anyhow::{Context, Result, bail};
+use hoistway_answer::{Analysis, Condition, ResultsDocument};
 use hoistway_experiment::Ended;
 use hoistway_measure::fio;
 use hoistway_terminal::Ending;
@@ -115,6 +115,14 @@ pub(crate) fn print_limits(exceeded: &[String]) {
 }
 
 impl LimitOptions {
+    /// Refuses a limit that no result could exceed; `impossible` finds it.
+    pub(crate) fn check<'a>(
+        &'a self,
+        impossible: impl FnOnce(&'a [Condition]) -> Option<(&'a Condition, String)>,
+    ) -> Result<()> {
+        impossible(&self.fail_if).map_or(Ok(()), |(limit, problem)| bail!("--fail-if {limit}: {problem}"))
+    }
+
     /// A sentence for each exceeded limit.
     pub(crate) fn exceeded(&self, analysis: &Analysis<'_>) -> Result<Vec<String>> {
         let mut sentences = Vec::new();

@@ -23,6 +23,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let environment = CommandLine::of_real_runs();
     let experiment = experiment(arguments)?;
     let plan = RealPlan::of(&experiment, &environment)?;
+    arguments.judging.limits.check(|limits| plan.impossible(limits))?;
     for file in [&arguments.run.output, &arguments.outputs.report].into_iter().flatten() {
         environment.spare(file)?;
         if plan.target_path().is_some_and(|path| is_same_path(path, file)) {

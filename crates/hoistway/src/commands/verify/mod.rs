@@ -156,6 +156,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     }
     let experiment = experiment(arguments, &comparison, (&target, kernel));
     let mut plan = RealPlan::of(&experiment, &environment)?;
+    arguments.limits.check(|limits| plan.impossible(limits))?;
     if !text.text().is_empty() {
         // Predict the load that runs. The simulated device is the model, whatever device the target is.
         comparison.load = job_text::on_target(&text, Path::new("target"), &comparison)?;
