@@ -1,4 +1,4 @@
-//! Checks that figures name existing jobs.
+//! Checks that figures and conditions name jobs and schedulers that run.
 
 use hoistway_answer::{BreakingError, Condition, FigureName, Limit};
 
