@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::document::{Front, Run, value_text};
+use crate::document::{Front, Run, uses_scheduler, value_text};
 
 /// One scheduler with one set of tunables, and its repeats.
 #[derive(Clone, Debug)]
@@ -86,8 +86,7 @@ impl<'a> Variant<'a> {
 
     /// Whether it uses this scheduler; with guests, whether the host does.
     pub(crate) fn uses_scheduler(&self, scheduler: &str) -> bool {
-        let prefix = self.scheduler().strip_suffix(scheduler);
-        prefix.is_some_and(|prefix| prefix.is_empty() || prefix.ends_with("-over-"))
+        uses_scheduler(self.scheduler(), scheduler)
     }
 
     /// The first of its runs.

@@ -49,7 +49,7 @@ pub use summary::{
     cpu_us_per_io, is_cut_off,
 };
 pub(crate) use summary::{IOS_FOR_P99, powers_of_wait, wait_of_powers};
-pub use variant::{RunLabel, value_text};
+pub use variant::{RunLabel, uses_scheduler, value_text};
 pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, PartsCheck, Shift, Spread, Verdict};
 pub use window::{MeasuredWindow, Unsteady};
 

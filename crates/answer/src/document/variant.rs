@@ -44,6 +44,12 @@ impl RunLabel {
     }
 }
 
+/// Whether a run under `name` uses this scheduler; with guests, whose names are `GUEST-over-HOST`, whether the host does.
+#[must_use]
+pub fn uses_scheduler(name: &str, scheduler: &str) -> bool {
+    name.strip_suffix(scheduler).is_some_and(|prefix| prefix.is_empty() || prefix.ends_with("-over-"))
+}
+
 /// A setting's value as it was written.
 #[must_use]
 pub fn value_text(value: &Value) -> String {

@@ -1,5 +1,6 @@
 //! Checks that figures and conditions name jobs and schedulers that run.
 
+use hoistway_answer::document::uses_scheduler;
 use hoistway_answer::{BreakingError, Condition, FigureName, Limit};
 
 /// The first of these figures that names no job of the experiment, and what is wrong with it. `names` are the names of its
@@ -32,9 +33,8 @@ pub(crate) fn impossible<'c, 'a>(
     conditions.iter().find_map(|condition| {
         let of_job = unknown_job(std::iter::once(&condition.figure), names.clone()).map(|(_, problem)| problem);
         let of_scheduler = || match &condition.limit {
-            // With guests the names are GUEST-over-HOST.
             Limit::Under { scheduler, .. }
-                if scheduler != "default" && !known.iter().any(|name| name.ends_with(&**scheduler)) =>
+                if scheduler != "default" && !known.iter().any(|name| uses_scheduler(name, scheduler)) =>
             {
                 let known = known.iter().map(|&name| name.to_owned()).collect();
                 Some(BreakingError::Scheduler { scheduler: scheduler.clone(), known }.to_string())

@@ -236,6 +236,7 @@ fn a_broken_limit_is_reported_and_exits_with_status_3() {
             "backends:read:p99>2*kyber",
             "\"kyber\" is not among the compared schedulers (expected default, or one of bfq, none)",
         ),
+        ("backends:read:p99>2*one", "\"one\" is not among the compared schedulers"),
     ] {
         refused(folder.path(), &[&hours[..], &[limit]].concat(), &[problem]);
     }
